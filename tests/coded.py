@@ -6,11 +6,13 @@ Names and times are fixed, so that commits have the same ids in every run.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pygit2
 import pytest
+from kept import Begin
 from plain import run_git
 from pygit2.enums import ReferenceType
 from shell import Shell
@@ -30,6 +32,20 @@ from sessgit.store.store import Store
 _BIRTH = int(BIRTH.timestamp())
 
 
+def begins(begin: Callable[[Coded], object]) -> Any:
+    """As `kept.begins`, with a project that has code."""
+
+    def begin_shell(shell: Shell) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            begin(Coded(shell, patch))
+
+    @pytest.fixture(name=begin.__name__)
+    def fixture(begun: Callable[[Begin], Shell], monkeypatch: pytest.MonkeyPatch) -> Coded:
+        return Coded(begun(begin_shell), monkeypatch)
+
+    return fixture
+
+
 class Coded:
     """The command line in the project `~/shop`, which is a git repository on `main` with one commit."""
 
@@ -38,6 +54,8 @@ class Coded:
         for who in ("AUTHOR", "COMMITTER"):
             for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2026-03-01T10:00:00Z")):
                 patch.setenv(f"GIT_{who}_{what}", value)
+        if (self.project / ".git").exists():  # this is a kept home
+            return
         run_git(self.project, "init", "-q", "-b", "main")
         self.commit("Start", {"README.md": "# Shop\n", "src/lexer.py": "one\ntwo\nthree\n", ".gitignore": ".env\n"})
         if not owner.store_exists(shell.store):

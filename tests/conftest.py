@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import browser
 import fuzzing
 import pytest
 from hypothesis import HealthCheck, settings
+from kept import Begin, KeptHome, begins
 from plain import Git, Keep, run_git
 from programs import Place
 from shell import Shell
@@ -103,14 +104,26 @@ def sealed_session() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The sealed home; nothing of the person who runs the tests is read or written."""
-    home = tmp_path_factory.mktemp("home")
-    if len(str(home)) < _LEAST_HOME:
-        home /= "x" * (_LEAST_HOME - len(str(home)))
-        home.mkdir()
     _seal(monkeypatch)
     for name in list(os.environ):
         if name.startswith("XDG_") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
+    home = _new_home(tmp_path_factory)
+    _enter(monkeypatch, home)
+    mask = os.umask(0o022)
+    yield home
+    os.umask(mask)
+
+
+def _new_home(factory: pytest.TempPathFactory) -> Path:
+    home = factory.mktemp("home")
+    if len(str(home)) < _LEAST_HOME:
+        home /= "x" * (_LEAST_HOME - len(str(home)))
+        home.mkdir()
+    return home
+
+
+def _enter(patch: pytest.MonkeyPatch, home: Path) -> None:
     for name, value in {
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
@@ -118,10 +131,7 @@ def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         "XDG_DATA_HOME": str(home / ".local" / "share"),
         "XDG_STATE_HOME": str(home / ".local" / "state"),
     }.items():
-        monkeypatch.setenv(name, value)
-    mask = os.umask(0o022)
-    yield home
-    os.umask(mask)
+        patch.setenv(name, value)
 
 
 def _seal(patch: pytest.MonkeyPatch) -> None:
@@ -188,10 +198,39 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return Shell(monkeypatch, capsys)
 
 
+@pytest.fixture(scope="module")
+def kept_homes() -> dict[Begin, KeptHome]:
+    return {}
+
+
 @pytest.fixture
-def parser(sessgit: Shell) -> Shell:
-    """The same with a conversation that was rewound, compacted, and forked at a turn and at a cell."""
-    sessgit.recorded(parser_rewrite(sessgit))
-    sessgit.out("fork", "5e55", "--at", "2", "--name", "by hand")
-    sessgit.out("fork", "5e55", "--at", "2.3", "--name", "by cell")
-    return sessgit
+def begun(
+    seal: Path,
+    kept_homes: dict[Begin, KeptHome],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[[Begin], Shell]:
+    """`begun(begin)` is the command line in a home as `begin` leaves it."""
+
+    def begun(begin: Begin) -> Shell:
+        kept = kept_homes.get(begin)
+        _enter(monkeypatch, kept.home if kept else _new_home(tmp_path_factory))
+        if kept:
+            kept.lay()
+            shell = Shell(monkeypatch, capsys)
+            shell.ids, shell.now = kept.ids, kept.now
+        else:
+            begin(shell := Shell(monkeypatch, capsys))
+            kept_homes[begin] = KeptHome(shell)
+        return shell
+
+    return begun
+
+
+@begins
+def parser(shell: Shell) -> None:
+    """A conversation that was rewound, compacted, and forked at a turn and at a cell."""
+    shell.recorded(parser_rewrite(shell))
+    shell.out("fork", "5e55", "--at", "2", "--name", "by hand")
+    shell.out("fork", "5e55", "--at", "2.3", "--name", "by cell")

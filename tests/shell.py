@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import uuid
@@ -44,13 +43,17 @@ class Shell:
         self.config = self.home / ".claude"
         self.store = self.config / "session-store"
         self.project = self.home / "shop"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         self.now = NOW
+        self.ids = 0
         monkeypatch.chdir(self.project)
         read = invocation.read
         monkeypatch.setattr(invocation, "read", lambda: replace(read(), now=self.now))
-        numbers = itertools.count(1)
-        monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(f"f{next(numbers):07x}-0000-4000-8000-{'f' * 12}"))
+        monkeypatch.setattr("uuid.uuid4", self._new_id)
+
+    def _new_id(self) -> uuid.UUID:
+        self.ids += 1
+        return uuid.UUID(f"f{self.ids:07x}-0000-4000-8000-{'f' * 12}")
 
     def __call__(self, *arguments: str) -> Done:
         self._patch.setattr("sys.argv", ["sessgit", *arguments])

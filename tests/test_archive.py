@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from homes import claude_homes
+from kept import begins
 from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
@@ -31,12 +32,10 @@ THIRD = "5e551011-0000-4000-8000-000000000003"
 LATER = NOW + 40 * DAY
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("one", "two").rewind(1).turns("three"), shell.talk(OTHER).turns("else"))
     shell("rename", SESSION, "parser")
-    return shell
 
 
 def archived(path: Path) -> list[str]:

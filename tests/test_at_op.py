@@ -15,6 +15,7 @@ import pytest
 from homes import claude_homes
 from hypothesis import example, given
 from hypothesis import strategies as st
+from kept import begins
 from plain import run_git
 from shell import NOW, Shell
 from test_cold import loaded
@@ -280,14 +281,13 @@ def test_an_end_that_is_no_time(store: Store, index: Index) -> None:
 # The pages
 
 
-@pytest.fixture
-def pair(sessgit: Shell) -> Shell:
+@begins
+def pair(shell: Shell) -> None:
     """Two conversations, of which the second left the first, and one operation."""
-    first = sessgit.talk().turns("one", "two")
+    first = shell.talk().turns("one", "two")
     second = first.fork_session(OTHER)
-    sessgit.recorded(first.turns("three"), second.turns("instead"))
-    sessgit.out("rename", SESSION, "parser")
-    return sessgit
+    shell.recorded(first.turns("three"), second.turns("instead"))
+    shell.out("rename", SESSION, "parser")
 
 
 @dataclass

@@ -18,7 +18,7 @@ from shlex import quote
 from typing import Any
 
 import pytest
-from coded import Coded
+from coded import Coded, begins
 from plain import run_git
 from shell import Done, Shell
 from transcripts import OTHER, SESSION
@@ -32,12 +32,17 @@ BROKEN = 6
 
 
 @pytest.fixture
-def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Coded:
-    """Eight turns with a commit each; the sixth takes away a line. Nobody was there for the third."""
+def coded(eight: Coded, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Coded:
+    """The same with a temporary folder of its own."""
     room = tmp_path / "room"
     room.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(room))
-    made = Coded(sessgit, monkeypatch)
+    return eight
+
+
+@begins
+def eight(made: Coded) -> None:
+    """Eight turns with a commit each; the sixth takes away a line. Nobody was there for the third."""
     talk = made.talk(SESSION)
     for number in range(1, TURNS + 1):
         path = str(made.project / "src" / "lexer.py")
@@ -45,7 +50,6 @@ def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Co
         lines = f"one\n{'two' if number < BROKEN else 'three'}\n{number}\n"
         made.commit(f"Step {number}", {"src/lexer.py": lines})
         made.record(talk, live=number != 3)
-    return made
 
 
 def kept(coded: Coded) -> dict[str, str]:

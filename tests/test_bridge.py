@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kept import begins
 from lexing import lexer_talk
 from plain import Keep
 from programs import transcript
@@ -34,10 +35,9 @@ from sessgit.store.store import Store
 Ask = Callable[..., Any]
 
 
-@pytest.fixture
-def lexer(sessgit: Shell) -> Shell:
-    sessgit.recorded(lexer_talk(sessgit))
-    return sessgit
+@begins
+def lexer(shell: Shell) -> None:
+    shell.recorded(lexer_talk(shell))
 
 
 def piped(shell: Shell, monkeypatch: pytest.MonkeyPatch, data: bytes, *arguments: str) -> Done:

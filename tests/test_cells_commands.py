@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from kept import begins
 from lexing import lexer_talk
 from shell import Shell
 from transcripts import OTHER, SESSION
@@ -17,10 +18,9 @@ from sessgit.cli import completion
 from sessgit.store.store import Store
 
 
-@pytest.fixture
-def lexer(sessgit: Shell) -> Shell:
-    sessgit.recorded(lexer_talk(sessgit))
-    return sessgit
+@begins
+def lexer(shell: Shell) -> None:
+    shell.recorded(lexer_talk(shell))
 
 
 # A list

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kept import begins
 from lexing import lexer_talk
 from plain import run_git
 from shell import Shell
@@ -17,10 +18,9 @@ from sessgit.store import layout
 from sessgit.store.store import Store
 
 
-@pytest.fixture
-def lexer(sessgit: Shell) -> Shell:
-    sessgit.recorded(lexer_talk(sessgit))
-    return sessgit
+@begins
+def lexer(shell: Shell) -> None:
+    shell.recorded(lexer_talk(shell))
 
 
 CELL = {"depends": [], "id": "cell_aaaaaaaa", "lines": [2, 3], "ok": True, "operation": "Read", "type": "tool"}

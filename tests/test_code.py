@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from coded import Coded
+from coded import Coded, begins
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import run_git
-from shell import Shell, on_terminal
+from shell import on_terminal
 from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
@@ -26,10 +26,9 @@ THIRD = "00000000-0000-4000-8000-000000000003"
 BASE = "one\ntwo\nthree\nfour\nfive\n"
 
 
-@pytest.fixture
-def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Coded:
+@begins
+def coded(made: Coded) -> None:
     """Two conversations that share a turn, each with commits on a branch of its own; one ended with a dirty file."""
-    made = Coded(sessgit, monkeypatch)
     made.commit("The base", {"old.py": BASE, "both.py": BASE, "gone.py": "gone\n"})
     talk = made.talk(ONE)
     made.record(talk.turns("write the tokenizer"))
@@ -44,7 +43,6 @@ def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Coded:
     made.commit("Move it", {"new.py": BASE + "six\n"})
     made.commit("Draw it", {"logo.png": b"\0\1\2" * 40, "odd\x1b[31m\nname": "q\n"})
     made.record(other.turns("as a trie"))
-    return made
 
 
 def section(said: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+from kept import begins
 from shell import Shell
 
 import sessgit as program
@@ -37,11 +38,9 @@ def loaded(module: str, *arguments: str, names: Collection[str] = LARGE) -> set[
     return {word for word in done.stderr.splitlines()[-1].split() if word in names} if done.stderr else set()
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("part one", "part two"))
-    return shell
 
 
 def test_help_loads_nothing_large(sessgit: Shell) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kept import begins
 from shell import Shell
 from strategies import SECRET
 from transcripts import SESSION
@@ -17,11 +18,9 @@ from sessgit.errors import SessgitError
 from sessgit.store.settings import Config, parse_config
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("one"))
-    return shell
 
 
 KEYS = "`sessgit config` lists keys and values."

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from homes import claude_homes
+from kept import begins
 from plain import Keep, objects, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
@@ -29,12 +30,10 @@ THIRD = "5e551011-0000-4000-8000-000000000003"
 SECRET = "turquoise walrus"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     doomed = shell.talk().turns("one", SECRET).rewind(1).turns("three")
     shell.recorded(doomed, shell.talk(OTHER).turns("else"))
-    return shell
 
 
 def transcript(sessgit: Shell, session: str = SESSION) -> Path:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from kept import begins
 from shell import Shell
 from strategies import SECRET
 from transcripts import Talk
@@ -14,10 +15,9 @@ from transcripts import Talk
 PARSER, LEXER, TRIE, OTHER, FIFTH = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+@begins
+def sessgit(shell: Shell) -> None:
     """A conversation of two turns, and two forks of it."""
-    shell = Shell(monkeypatch, capsys)
     parser = shell.talk(PARSER).turns("write the tokenizer", "the grammar is ambiguous, why?")
     lexer = parser.branch(LEXER).title("with a hand lexer").prompt("write the lexer by hand")
     lexer.tool("Edit", {"file_path": "/s/lexer.py"}).tool("Edit", {"file_path": "/s/parser.py"})
@@ -26,7 +26,6 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     trie.tool("Write", {"file_path": "/s/trie.py"}).tool("Edit", {"file_path": "/s/parser.py"})
     trie.answer("The trie is 2.3× faster on the large file.").stop_lines()
     shell.recorded(parser, lexer, trie)
-    return shell
 
 
 def test_side_by_side(sessgit: Shell) -> None:

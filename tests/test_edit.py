@@ -16,6 +16,7 @@ import pytest
 from homes import claude_homes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept import begins
 from pictures import conversation, log
 from plain import Git, Keep, Rivalled, run_git
 from shell import Shell
@@ -40,14 +41,12 @@ NOW = 1772370000.0
 PARSER, UPLOAD = (f"{c}-0000-4000-8000-{c}0000" for c in ("a41f9c02", "0b2d7f10"))
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(
         shell.talk(PARSER).turns("fix the lexer", "go on"),
         shell.talk(UPLOAD).turns("upload").title("fix flaky upload", "ai-title"),
     )
-    return shell
 
 
 def said(done: Any) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hostile
 import pytest
 from browser import Elements
+from kept import begins
 from shell import Done, Shell
 from test_tree import LEFT, LEXER, PARSER, PRICE, TRIE, UPLOAD, beginning
 from transcripts import OTHER, SESSION
@@ -16,17 +17,16 @@ SHARE = "It contains what tools read and printed: check it before you share it.\
 NEEDED = "needs --output.\nHint: Name it with `--output DIR`."
 
 
-@pytest.fixture
-def family(sessgit: Shell) -> Shell:
+@begins
+def family(shell: Shell) -> None:
     """A conversation with a rewind, a fork and a fork of that, and an archived one."""
-    parser = beginning(sessgit).turns("try recursion").rewind(2).turns("try a Pratt parser")
-    lexer = beginning(sessgit).branch(LEXER).turns("write the lexer by hand")
-    trie = beginning(sessgit).branch(LEXER).turns("write the lexer by hand").branch(TRIE).turns("put them into a trie")
-    upload = sessgit.talk(UPLOAD).turns("fix flaky upload")
-    sessgit.recorded(parser.title("parser <rewrite>"), lexer.title("with a hand lexer"), trie.title(""), upload)
-    sessgit.out("config", "prices.claude-test", PRICE)
-    sessgit.out("archive", UPLOAD)
-    return sessgit
+    parser = beginning(shell).turns("try recursion").rewind(2).turns("try a Pratt parser")
+    lexer = beginning(shell).branch(LEXER).turns("write the lexer by hand")
+    trie = beginning(shell).branch(LEXER).turns("write the lexer by hand").branch(TRIE).turns("put them into a trie")
+    upload = shell.talk(UPLOAD).turns("fix flaky upload")
+    shell.recorded(parser.title("parser <rewrite>"), lexer.title("with a hand lexer"), trie.title(""), upload)
+    shell.out("config", "prices.claude-test", PRICE)
+    shell.out("archive", UPLOAD)
 
 
 def entry(name: str, title: str, facts: str) -> str:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from kept import begins
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION
@@ -18,11 +19,9 @@ OTHER = "0b2d7f10-0000-4000-8000-00000000000b"
 FIRST = "f0000001-0000-4000-8000-ffffffffffff"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("one", "two", "three"))
-    return shell
 
 
 def prompts(path: Path) -> list[str]:

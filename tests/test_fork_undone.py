@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from kept import begins
 from shell import Shell
 from transcripts import OTHER, SESSION, subagent
 
@@ -13,17 +13,16 @@ FIRST = f"f0000001-0000-4000-8000-{'f' * 12}"
 """The id of the first session that a test makes."""
 
 
-@pytest.fixture
-def rich(sessgit: Shell) -> Shell:
+@begins
+def rich(shell: Shell) -> None:
     """A conversation with a subagent and a large tool result, and another one."""
-    talk = sessgit.talk().prompt("one").tool("Bash", {"command": "x"}, "see toolu_big.txt").answer("Done.")
-    path = sessgit.keep(talk)
+    talk = shell.talk().prompt("one").tool("Bash", {"command": "x"}, "see toolu_big.txt").answer("Done.")
+    path = shell.keep(talk)
     subagent(path.parent, talk, "7c2d", "found")
     result = path.parent / SESSION / RESULT
     result.parent.mkdir(parents=True)
     result.write_text("much")
-    sessgit.recorded(talk, sessgit.talk(OTHER).turns("else"))
-    return sessgit
+    shell.recorded(talk, shell.talk(OTHER).turns("else"))
 
 
 def held(shell: Shell) -> dict[str, bytes | None]:

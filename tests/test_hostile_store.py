@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from homes import claude_homes
+from kept import begins
 from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
@@ -33,11 +34,10 @@ BUG = 70
 Changed = Callable[[dict[str, Any]], None]
 
 
-@pytest.fixture
-def two(sessgit: Shell) -> Shell:
+@begins
+def two(shell: Shell) -> None:
     """Two recorded sessions, the first one's transcript deleted by the client."""
-    sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("else")).unlink()
-    return sessgit
+    shell.recorded(shell.talk().turns("one", "two"), shell.talk(OTHER).turns("else")).unlink()
 
 
 def rewritten(store: Path, change: Changed) -> None:

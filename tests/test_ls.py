@@ -12,6 +12,7 @@ import pytest
 from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
+from kept import begins
 from plain import run_git
 from shell import Shell
 
@@ -22,13 +23,11 @@ from sessgit.history import fulltext_update, ls
 PARSER, LEXER, UPLOAD, ELSEWHERE, HEADLESS = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     parser = shell.talk(PARSER).turns("write the tokenizer", "try a Pratt parser").title("parser rewrite")
     upload = shell.talk(UPLOAD).turns("fix flaky upload")
     shell.recorded(parser, parser.branch(LEXER).turns("by hand"), upload)
-    return shell
 
 
 def elsewhere(sessgit: Shell, folder: Path) -> None:

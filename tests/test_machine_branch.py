@@ -6,6 +6,7 @@ import json
 
 import pytest
 from homes import claude_homes
+from kept import begins
 from machines import MACHINE, arrived, on_another, went_apart, went_on
 from merging import THEIRS, assert_whole, git, prompts, transcript
 from shell import Shell
@@ -20,11 +21,10 @@ FORK = "f0000001-0000-4000-8000-ffffffffffff"
 HEADS = "for-each-ref", "--format=%(refname) %(objectname)"
 
 
-@pytest.fixture
-def apart(sessgit: Shell) -> Shell:
+@begins
+def apart(shell: Shell) -> None:
     """Two turns that both machines have, then one of ours and two of the other machine's."""
-    went_apart(sessgit)
-    return sessgit
+    went_apart(shell)
 
 
 def longer(shell: Shell, *texts: str) -> None:

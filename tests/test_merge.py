@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from kept import begins
 from merging import NEW, THEIRS, THIRD, assert_whole, authored, diverged, git, lines, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION, Talk
@@ -15,9 +16,9 @@ from sessgit.model.conversation.message import Message
 from sessgit.store.store import Store
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return diverged(Shell(monkeypatch, capsys))
+@begins
+def sessgit(shell: Shell) -> None:
+    diverged(shell)
 
 
 # What is brought back

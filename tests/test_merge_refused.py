@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from kept import begins
 from merging import THEIRS, THIRD, assert_whole, authored, diverged, git, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION, Talk
@@ -23,9 +24,9 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return diverged(Shell(monkeypatch, capsys))
+@begins
+def sessgit(shell: Shell) -> None:
+    diverged(shell)
 
 
 # What is refused

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import begins
 from merging import NEW, THEIRS, THIRD, assert_whole, authored, diverged, git, lines, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION
@@ -23,9 +24,9 @@ from sessgit.store.store import Store
 MODES = [(), ("--mode", "graft"), ("--turns", "4")]
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return diverged(Shell(monkeypatch, capsys))
+@begins
+def sessgit(shell: Shell) -> None:
+    diverged(shell)
 
 
 class KilledError(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from kept import begins
 from shell import NOW, Shell
 from transcripts import SESSION
 
@@ -15,11 +16,10 @@ from sessgit.history.watch import WatchEvent
 LEXER, UPLOAD = "0b2d7f10-0000-4000-8000-00000000000b", "c13d6a5e-0000-4000-8000-00000000000c"
 
 
-@pytest.fixture
-def several(sessgit: Shell) -> Shell:
-    sessgit.recorded(*(sessgit.talk(session).turns("one") for session in (SESSION, LEXER, UPLOAD)))
-    sessgit.out("rename", UPLOAD, "upload")
-    return sessgit
+@begins
+def several(shell: Shell) -> None:
+    shell.recorded(*(shell.talk(session).turns("one") for session in (SESSION, LEXER, UPLOAD)))
+    shell.out("rename", UPLOAD, "upload")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kept import begins
 from plain import run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION
@@ -25,11 +26,9 @@ from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("one", "two"))
-    return shell
 
 
 def last(sessgit: Shell) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import begins
 from plain import Git, Keep, run_git
 from shell import Shell
 from strategies import REDACTED, SECRET
@@ -30,12 +31,17 @@ NOW = 1772370000.0
 LONG = "the grammar is ambiguous in one place only, where a minus follows a newline and nothing else does"
 
 
+@begins
+def recorded(shell: Shell) -> None:
+    """A conversation of two turns."""
+    shell.recorded(shell.talk().turns("write the lexer", "go on"))
+
+
 @pytest.fixture
-def talked(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A conversation of two turns, which is the current one."""
+def talked(recorded: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The same, which is the current one."""
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", SESSION)
-    sessgit.recorded(sessgit.talk().turns("write the lexer", "go on"))
-    return sessgit
+    return recorded
 
 
 def noted(sessgit: Shell, *words: str) -> str:

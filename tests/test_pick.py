@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from kept import begins
 from merging import NEW, THEIRS, THIRD, assert_whole, git, prompts, tip, transcript
 from shell import Shell
 from test_unfinished import killed
 from transcripts import SESSION
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+@begins
+def sessgit(shell: Shell) -> None:
     """Two conversations that diverged after a turn, and one that has nothing to do with them."""
-    shell = Shell(monkeypatch, capsys)
     ours = shell.talk().turns("one")
     theirs = ours.fork_session(THEIRS)
     theirs.prompt("two").tool("Bash", {"command": "ls"}, "a.py").answer("Two.").stop_lines()
     shell.recorded(ours.turns("ours"), theirs.turns("three"), shell.talk(THIRD).turns("far", "away"))
-    return shell
 
 
 def test_turns_of_two_conversations_in_their_order(sessgit: Shell) -> None:

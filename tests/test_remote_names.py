@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from clones import bare
+from kept import begins
 from plain import run_git
 from servers import PASSWORD, USER, http
 from shell import Shell
@@ -23,17 +24,21 @@ UNSAFE = (
 )
 
 
-@pytest.fixture
-def remote(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A remote with two conversations and two tags; the store is another one that has nothing of them."""
-    made = bare(tmp_path / "remote")
-    sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
-    sessgit.out("tag", "here", f"{SESSION}@1")
-    run_git(sessgit.store, "-c", "user.name=a", "-c", "user.email=a@b", "tag", "-a", "-m", "x", "noted", SESSION)
-    sessgit.out("remote", "add", "origin", str(made))
-    assert sessgit("push", "--all").code == 0
+@begins
+def sessgit(shell: Shell) -> None:
+    """Two conversations and two tags, and a remote that has them."""
+    made = bare(shell.home / "remote")
+    shell.recorded(shell.talk().turns("one"), shell.talk(OTHER).turns("two"))
+    shell.out("tag", "here", f"{SESSION}@1")
+    run_git(shell.store, "-c", "user.name=a", "-c", "user.email=a@b", "tag", "-a", "-m", "x", "noted", SESSION)
+    shell.out("remote", "add", "origin", str(made))
+    assert shell("push", "--all").code == 0
     run_git(made, "pack-refs", "--all")
-    return made
+
+
+@pytest.fixture
+def remote(sessgit: Shell) -> Path:
+    return sessgit.home / "remote"
 
 
 def spoil(remote: Path, name: str) -> None:
@@ -159,7 +164,7 @@ def test_a_ref_that_git_refuses_keeps_no_other_from_coming_by_http(
 ) -> None:
     spoil(remote, name)
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "second"))
-    with http(tmp_path) as host:
+    with http(remote.parent) as host:
         sessgit.out("remote", "add", "origin", f"http://{USER}:{PASSWORD}@{host}/remote")
         done = sessgit.json("pull")
     assert (len(done["changes"]), done["skipped"]) == (2, [left(f"http://{USER}:***@{host}/remote", name)])
@@ -173,7 +178,7 @@ def test_where_git_ends_at_a_name_by_http_the_ref_before_it_is_named(
     spoil(remote, name)
     before = [ref for ref in sorted(refs.read_all(remote)) if ref < name]
     where = f"after {before[-1]}" if before else "at the first one"
-    with http(tmp_path) as host:
+    with http(remote.parent) as host:
         sessgit.out("remote", "add", "far", f"http://{USER}:{PASSWORD}@{host}/remote")
         done = sessgit("pull", "far")
     assert done.code == 7

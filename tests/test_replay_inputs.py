@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 import pytest
+from kept import begins
 from plain import run_git
 from replaying import alive, replayed, script, value
 from shell import Shell
@@ -51,10 +52,9 @@ for line in sys.stdin:
 """
 
 
-@pytest.fixture
-def talked(sessgit: Shell) -> Shell:
-    sessgit.recorded(sessgit.talk().turns("one", "two", "three"))
-    return sessgit
+@begins
+def talked(shell: Shell) -> None:
+    shell.recorded(shell.talk().turns("one", "two", "three"))
 
 
 def answers(shell: Shell, *arguments: str, code: int = 6) -> list[tuple[int, str, str | None]]:

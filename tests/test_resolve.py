@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from kept import begins
 from plain import run_git
 from shell import Shell
 
@@ -16,15 +17,13 @@ from sessgit.model.ids import Address, check_name, parse_address
 PARSER, LEXER, UPLOAD = (f"{c}-0000-4000-8000-{c}0000" for c in ("a41f9c02", "a41fd00d", "0b2d7f10"))
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(
         shell.talk(PARSER).turns("write the tokenizer", "go on").title("parser rewrite"),
         shell.talk(LEXER).turns("lex"),
         shell.talk(UPLOAD).turns("fix flaky upload").title("upload"),
     )
-    return shell
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from homes import claude_homes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept import begins
 from plain import Keep
 from shell import Shell
 from strategies import Transcript, transcripts
@@ -42,11 +43,9 @@ def parser(shell: Shell) -> Talk:
     return talk.answer("Binding powers settle it.").stop_lines().title("parser rewrite")
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(parser(shell), shell.talk(UPLOAD).turns("fix the flaky upload of the grammar"))
-    return shell
 
 
 def addresses(shell: Shell, *arguments: str) -> list[str]:

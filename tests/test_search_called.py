@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from foreigners import log, went
+from kept import begins
 from shell import Shell
 
 PARSER, UPLOAD, LATER = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abc")
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+@begins
+def sessgit(shell: Shell) -> None:
     """Three conversations, no turn of which has a word of what they are called."""
-    shell = Shell(monkeypatch, capsys)
     shell.recorded(
         shell.talk(PARSER).turns("one").title("Élan vital"),
         shell.talk(UPLOAD).turns("two", "three").title("flaky network"),
@@ -25,7 +25,6 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     shell.out("rename", PARSER, "parser rewrite")
     shell.out("edit", PARSER, "--label", "grammar", "--label", "hard one")
     shell.out("edit", PARSER, "--description", "Pratt or by hand?\nThe lexer decides: 修复解析器.")
-    return shell
 
 
 def found(shell: Shell, *arguments: str) -> list[tuple[str, str, str]]:

@@ -13,6 +13,7 @@ import pytest
 from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
+from kept import begins
 from plain import Rivalled, run_git
 from shell import Shell
 
@@ -29,9 +30,8 @@ from sessgit.store.store import Store
 PARSER, UPLOAD = (f"{c}-0000-4000-8000-{c}0000" for c in ("a41f9c02", "0b2d7f10"))
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(
         shell.talk(PARSER)
         .turns("write the tokenizer", "the grammar is ambiguous, why?", "go on")
@@ -39,7 +39,6 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         .turns("no"),
         shell.talk(UPLOAD).turns("fix flaky upload").title("upload"),
     )
-    return shell
 
 
 LEFT = f"{PARSER}.r-a0000003"

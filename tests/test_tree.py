@@ -13,6 +13,7 @@ import pytest
 from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
+from kept import begins
 from plain import run_git
 from shell import NOW, Shell
 from test_cold import loaded
@@ -41,18 +42,17 @@ def beginning(sessgit: Shell) -> Talk:
     return talk.turns("why is it ambiguous?")
 
 
-@pytest.fixture
-def family(sessgit: Shell) -> Shell:
+@begins
+def family(shell: Shell) -> None:
     """A conversation with a rewind, four forks of it and of each other, and a conversation by itself."""
-    parser = beginning(sessgit).turns("try recursion", "measure it").rewind(2).turns("try a Pratt parser", "go on")
-    lexer = beginning(sessgit).branch(LEXER).turns("write the lexer by hand", "it fails on 1..2")
-    trie = beginning(sessgit).branch(LEXER).turns("write the lexer by hand").branch(TRIE).turns("put them into a trie")
-    upload = sessgit.talk(UPLOAD).turns("fix flaky upload")
-    sessgit.recorded(parser.title("parser rewrite"), lexer.title("with a hand lexer"), trie.title(""), upload)
-    sessgit.out("config", "prices.claude-test", PRICE)
-    sessgit.out("fork", PARSER, "--at", "2", "--name", "a generated parser that is made of tables")
-    sessgit.out("fork", PARSER, "--at", "1.3")
-    return sessgit
+    parser = beginning(shell).turns("try recursion", "measure it").rewind(2).turns("try a Pratt parser", "go on")
+    lexer = beginning(shell).branch(LEXER).turns("write the lexer by hand", "it fails on 1..2")
+    trie = beginning(shell).branch(LEXER).turns("write the lexer by hand").branch(TRIE).turns("put them into a trie")
+    upload = shell.talk(UPLOAD).turns("fix flaky upload")
+    shell.recorded(parser.title("parser rewrite"), lexer.title("with a hand lexer"), trie.title(""), upload)
+    shell.out("config", "prices.claude-test", PRICE)
+    shell.out("fork", PARSER, "--at", "2", "--name", "a generated parser that is made of tables")
+    shell.out("fork", PARSER, "--at", "1.3")
 
 
 def test_the_page(family: Shell) -> None:

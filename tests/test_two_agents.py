@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from kept import begins
 from shell import Shell
 from transcripts import SESSION
 
@@ -42,14 +43,13 @@ def write(sessgit: Shell, *turns: tuple[str, str]) -> Path:
     return path
 
 
-@pytest.fixture
-def both(sessgit: Shell) -> Shell:
+@begins
+def both(shell: Shell) -> None:
     """A store with a session of each agent."""
-    sessgit.keep(sessgit.talk().turns("mend the roof", "paint it"))
-    write(sessgit, ("how high is the tower", "ninety metres"), ("and the bridge", "twelve metres"))
-    done = sessgit("import")
+    shell.keep(shell.talk().turns("mend the roof", "paint it"))
+    write(shell, ("how high is the tower", "ninety metres"), ("and the bridge", "twelve metres"))
+    done = shell("import")
     assert (done.code, done.out) == (0, "2 conversations, 4 turns imported\n"), done
-    return sessgit
 
 
 def state(sessgit: Shell, session: str) -> Session:

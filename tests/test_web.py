@@ -26,6 +26,7 @@ from urllib.parse import urlencode
 import hostile
 import pytest
 from browser import Elements
+from kept import begins
 from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, subagent
@@ -111,10 +112,9 @@ def serving(sessgit: Shell, *, read_only: bool = False) -> Iterator[Page]:
         assert not thread.is_alive()
 
 
-@pytest.fixture
-def told(sessgit: Shell) -> Shell:
-    sessgit.recorded(sessgit.talk().turns("first prompt", "second prompt", "third prompt"))
-    return sessgit
+@begins
+def told(shell: Shell) -> None:
+    shell.recorded(shell.talk().turns("first prompt", "second prompt", "third prompt"))
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from kept import begins
 from lexing import lexer_talk
 from shell import Shell
 from transcripts import SESSION
 
 
-@pytest.fixture
-def lexer(sessgit: Shell) -> Shell:
-    sessgit.recorded(lexer_talk(sessgit))
-    return sessgit
+@begins
+def lexer(shell: Shell) -> None:
+    shell.recorded(lexer_talk(shell))
 
 
 def test_the_story_of_a_file(lexer: Shell) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from shlex import quote
 
 import pytest
-from coded import Coded
+from coded import Coded, begins
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import run_git
-from shell import Done, Shell
+from shell import Done
 from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import home
@@ -27,10 +27,9 @@ from sessgit.history.code.git import Head
 FIRST = "f0000001-0000-4000-8000-ffffffffffff"
 
 
-@pytest.fixture
-def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Coded:
+@begins
+def coded(made: Coded) -> None:
     """A conversation of four turns: a commit, a commit with more that was not committed, one nobody was there for."""
-    made = Coded(sessgit, monkeypatch)
     talk = made.talk(SESSION)
     made.record(talk.turns("write the lexer"))
     made.commit("Four lines", {"src/lexer.py": "one\ntwo\nthree\nfour\n"})
@@ -40,7 +39,6 @@ def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Coded:
     made.git("checkout", "-q", "--detach")
     made.commit("Five", {"five": "5\n"})
     made.record(talk.turns("and five"))
-    return made
 
 
 def worktrees(coded: Coded) -> list[str]:
