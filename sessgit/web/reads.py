@@ -113,9 +113,9 @@ class Reader:
         return None
 
     def conversation(self, address: str, turn: int) -> Json:
-        """Return the session as `log --json` prints it, its family, what left it and came back; the last
-        turn of each block of turns with its commit, which another turn in the block would change; and the turns of the
-        block that has `turn`, if that is not 0."""
+        """Return the session as `log --json` prints it, its family, what left it and came back; number and commit
+        of the last turn of each block, which a change in the block would change; and the turns of the block that has
+        `turn`, unless that is 0."""
         branch = self.target(address).branch
         index, start = self.context.index, (turn - 1) // _BLOCK * _BLOCK + 1
         log = logs.branch_log(index, branch, limit=0)
