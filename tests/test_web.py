@@ -544,10 +544,10 @@ def test_an_open_stream_ends_with_the_server_without_a_trace(told: Shell) -> Non
         assert server.stderr.read() == ""
 
 
-def test_ctrl_c_waits_for_no_read_and_leaves_no_trace(told: Shell) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_signal_waits_for_no_read_and_leaves_no_trace(told: Shell, number: int, code: int) -> None:
     slow = "import time; from sessgit.web.reads import Reader; Reader.operations = lambda *_: time.sleep(600)"
-    code = f"{slow}; from sessgit.__main__ import main; main()"
-    command = [sys.executable, "-c", code, "web", "--no-open", "--all"]
+    command = [sys.executable, "-c", f"{slow}; from sessgit.__main__ import main; main()", "web", "--no-open", "--all"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         link = server.stdout.readline().strip()
@@ -560,8 +560,8 @@ def test_ctrl_c_waits_for_no_read_and_leaves_no_trace(told: Shell) -> None:
         assert connection.getresponse().read()
         connection.request("GET", "/api/operations", headers={"Cookie": cookie})
         time.sleep(0.2)  # it is being read
-        server.send_signal(signal.SIGINT)
-        assert (server.wait(PATIENCE), server.communicate()) == (130, ("", ""))
+        server.send_signal(number)
+        assert (server.wait(PATIENCE), server.communicate()) == (code, ("", ""))
         connection.close()
     assert not state.exists()
 

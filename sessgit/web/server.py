@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,7 +55,11 @@ class Server(uvicorn.Server):
 
 
 def serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
-    """Serve the page until the last tab has been closed for a minute, or until Ctrl-C."""
+    """Serve the page until the last tab has been closed for a minute, or until a signal ends it: Ctrl-C with
+    KeyboardInterrupt, SIGTERM and SIGHUP with SystemExit."""
+    signal.signal(signal.SIGTERM, _end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     file = StorePaths(place.env.store).web
     private_files.make_folder(file.parent)
     try:
@@ -64,6 +69,10 @@ def serve(place: Place, listening: socket.socket, access: Access, options: Optio
         with suppress(OSError, ValueError, KeyError):
             if json.loads(file.read_bytes())["key"] == access.key:
                 file.unlink()
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 async def _serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:

@@ -44,8 +44,8 @@ def run(
 
     try:
         server.serve(Place(cli.env, os.environ, cli.cwd, folder), listening, access, server.Options(read_only, keep))
-    except KeyboardInterrupt:
-        os._exit(130)  # without waiting for what is being read
+    except (KeyboardInterrupt, SystemExit) as end:
+        os._exit(getattr(end, "code", 130))  # without waiting for what is being read
 
 
 def _open(link: str, *, no_open: bool) -> None:
