@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import signal
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -25,12 +23,10 @@ from transcripts import SESSION
 from waiting import until
 
 from sessgit import environment
-from sessgit.history.watch import RefPoller, RefState
 from sessgit.store.layout import StorePaths
 from sessgit.web import gate
 from sessgit.web.access import Access
 from sessgit.web.app import Site
-from sessgit.web.live import Live
 from sessgit.web.reads import Place
 
 pytestmark = pytest.mark.xdist_group("web")
@@ -200,31 +196,3 @@ def test_many_tabs_hear_of_a_burst(told: Shell) -> None:
             one.close()
         for thread in threads:
             thread.join()
-
-
-def test_memory_is_flat_over_ten_thousand_changes(told: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    moves = itertools.count()
-    monkeypatch.setattr(
-        "sessgit.web.live.read_ref_state", lambda store: RefState({"a": (str(next(moves)), False)}, {}, frozenset())
-    )
-    monkeypatch.setattr(RefPoller, "may_have_moved", lambda self: True)
-
-    async def run() -> tuple[int, int]:
-        live = Live(told.store)
-        slow, quick = live.stream(None), live.stream(None)
-        assert [await anext(slow), await anext(quick)] == ["id: 0\nevent: ready\ndata: {}\n\n"] * 2
-        await live.look()
-        used = 0
-        for number in range(1, 10_001):
-            await live.look()
-            assert (await anext(quick)).startswith(f"id: {number}\nevent: change\n")
-            if number == 1_000:
-                used = tracemalloc.get_traced_memory()[0]
-        return used, tracemalloc.get_traced_memory()[0]
-
-    tracemalloc.start()
-    try:
-        before, after = asyncio.run(run())
-    finally:
-        tracemalloc.stop()
-    assert after - before < 100_000
