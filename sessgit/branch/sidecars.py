@@ -24,7 +24,7 @@ from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, file_pieces, split_lines
 from sessgit.store import layout, secret_filter
 from sessgit.store.context import Homes
-from sessgit.store.objects import chunks
+from sessgit.store.objects import Entry, chunks
 from sessgit.store.store import Store
 
 WRITTEN, ALREADY, LEFT = "written", "already", "left"
@@ -69,7 +69,9 @@ def session_sidecars(store: Store, session: str, tips: Mapping[str, str]) -> lis
     for _, tip in sorted(tips.items(), key=lambda item: (layout.is_rewound_branch(item[0]), item[0])):
         _collect_turns(store, session, tip, state, turns)
     ordered = sorted(turns.values(), key=lambda turn: turn.order)
-    files = _pieces_by_file((_turn_pieces(store, turn), turn.taken_over) for turn in ordered)
+    files = _pieces_by_file(
+        (_turn_pieces(store, store.folder(turn.commit, turn.number)), turn.taken_over) for turn in ordered
+    )
     as_own, own = agents.of(state).sidecars.as_own, (state.agent_id, state.agent_version)
     # Those that it shares with its parent get this session's id.
     renamed = ([(as_own(piece, *own) if taken else piece, taken) for piece, taken in parts] for parts in files)
@@ -81,16 +83,16 @@ def sidecars_as_of(store: Store, commit: str, turns: int) -> list[SideFile]:
     return turn_sidecars(store, commit, range(1, turns + 1)) + _live_files(store, commit)
 
 
-def turn_sidecars(store: Store, commit: str, turns: Iterable[int]) -> list[SideFile]:
+def turn_sidecars(store: Store, commit: str, turns: Sequence[int]) -> list[SideFile]:
     """Return the sidecar files of these turns of a commit, as the session that recorded them has them."""
-    pieces = ((_turn_pieces(store, _TurnFolder((0, n, 0), commit, n)), False) for n in turns)
+    pieces = ((_turn_pieces(store, folder), False) for folder in store.folders(commit, turns))
     return [_join_pieces(parts) for parts in _pieces_by_file(pieces)]
 
 
 def entries_named_in(store: Store, commit: str, number: int, lines: Sequence[bytes]) -> dict[str, tuple[str, bool]]:
     """Return the entries of the sidecar files of a turn that these lines name, by path in its folder."""
     out = dict[str, tuple[str, bool]]()
-    for path, entry in store.side_files(commit, number).items():
+    for path, entry in store.side_files(store.folder(commit, number)).items():
         named = path.rpartition("/")[2].removeprefix("agent-").partition(".")[0].encode()
         if any(named in line for line in lines):
             out[path] = entry
@@ -236,8 +238,8 @@ def _collect_turns(store: Store, session: str, tip: str, state: Session, turns: 
             turns[key] = turn
 
 
-def _turn_pieces(store: Store, turn: _TurnFolder) -> Iterator[SideFile]:
-    for path, (oid, _) in store.side_files(turn.commit, turn.number).items():
+def _turn_pieces(store: Store, folder: Mapping[str, Entry]) -> Iterator[SideFile]:
+    for path, (oid, _) in store.side_files(folder).items():
         top, _, name = path.partition("/")
         data = file_of_split(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
         yield SideFile(SUBAGENT if top == layout.SUBAGENTS else RESULT, name.removeprefix("tool-results/"), data)

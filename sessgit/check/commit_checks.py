@@ -254,7 +254,7 @@ class _CommitCheck:
             self.report.wrong("trailer", f"its prompt is {body[0].uuid}, but the commit says {self.key}")
         turn = agent.cells.describe(body)
         files = turn_folder.files(agent, before, body, turn, self.state.rules.get("cut", 0))
-        again = scratch.write_folder(files, store.side_files(self.commit.id, number))
+        again = scratch.write_folder(files, store.side_files(store.folder(self.commit.id, number)))
         path = layout.turn_folder(number)
         stored, _ = store.repo.entry(self.commit.tree, path) or ("", True)
         for name in stored_forms.differing_entries(scratch.repo, again, stored):

@@ -104,7 +104,7 @@ def _read_edits(store: Store, agent: Agent, row: Row) -> Iterator[tuple[FileEdit
     if len(used) >= messages.MOST_TOOLS or any(may_write):
         yield from ((edit, "") for edit in agent.tools.edits(store.lines(row.commit, row.turn).body))
     if layout.SUBAGENTS in store.folder(row.commit, row.turn):
-        for path, (oid, _) in sorted(store.side_files(row.commit, row.turn).items()):
+        for path, (oid, _) in sorted(store.side_files(store.folder(row.commit, row.turn)).items()):
             folder, _, name = path.rpartition("/")
             if folder == layout.SUBAGENTS:
                 yield from ((edit, name.partition(".")[0]) for edit in agent.tools.edits(store.objects.lines(oid)))

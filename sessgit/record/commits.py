@@ -68,7 +68,7 @@ def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: 
     """Write the commit of a turn, or of a turn so far, on the commit `on`."""
     turn = content.turn
     # A file that the agent has deleted since it was recorded stays.
-    kept = store.side_files(node.commit, node.number) if node.commit else {}
+    kept = store.side_files(store.folder(node.commit, node.number)) if node.commit else {}
     tree = store.write_folder({**content.stored, **content.subagents}, {**kept, **content.results})
     message = _turn_message(node, turn, content, state.id)
     time = _seconds(turn.time) or store.commit(on).time

@@ -298,7 +298,7 @@ def _recorded_turns(store: Store, branches: Mapping[str, str]) -> tuple[SidesByT
             number, key = message.number("Turn"), message.get("Prompt")
             if number and key:
                 folders.add(_turn_tree(store, commit, number))
-                sides[key] = store.side_files(commit, number) | sides.get(key, {})
+                sides[key] = store.side_files(store.folder(commit, number)) | sides.get(key, {})
     return sides, folders
 
 

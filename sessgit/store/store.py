@@ -209,7 +209,7 @@ class Store:
     def lines_of_turns(self, commit: str, numbers: Sequence[int]) -> Iterator[TurnLines]:
         """Yield what `lines` returns for each of these turns; of many, git reads the next ones meanwhile."""
         for first in range(0, len(numbers), _MOST_FOLDERS):
-            folders = self._read_folders(commit, numbers[first : first + _MOST_FOLDERS])
+            folders = self.folders(commit, numbers[first : first + _MOST_FOLDERS])
             oids = [folder[layout.BODY][0] for folder in folders if layout.BODY in folder]
             bodies = self._reader.many("blob", oids) if len(oids) >= _MANY else iter(())
             for folder in folders:
@@ -217,8 +217,13 @@ class Store:
                 body = self._stored_lines(folder, layout.BODY) if data is None else data.split(b"\n")[:-1]
                 yield self._filled(folder, body)
 
-    def _read_folders(self, commit: str, numbers: Sequence[int]) -> list[Mapping[str, Entry]]:
-        oids = [self._folder_id(commit, number) for number in numbers]
+    def folders(self, commit: str, numbers: Sequence[int]) -> list[Mapping[str, Entry]]:
+        """Return what `folder` returns for each of these turns."""
+        if len(numbers) >= _MANY:
+            known = self.turn_folders(commit, min(numbers), max(numbers))
+            oids = [known.get(layout.turn_folder(number), "") for number in numbers]
+        if len(numbers) < _MANY or "" in oids:
+            oids = [self._folder_id(commit, number) for number in numbers]
         unread = [oid for oid in oids if oid not in self._folders]
         if len(unread) >= _MANY:
             for oid, data in zip(unread, self._reader.many("tree", unread), strict=False):
@@ -258,9 +263,9 @@ class Store:
             commit, parents = parents[0], self.commit(parents[0]).parents
             yield commit, self.message(commit)
 
-    def side_files(self, commit: str, number: int) -> dict[str, tuple[str, bool]]:
-        """Return the entries of the subagents' files and large tool results of a turn by path in its folder."""
-        folder, files = self.folder(commit, number), dict[str, tuple[str, bool]]()
+    def side_files(self, folder: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Return the entries of the subagents' files and large tool results in a turn's folder, by path."""
+        files = dict[str, Entry]()
         for top in (layout.SUBAGENTS, layout.FILES):
             files |= self.objects.files(folder[top][0], top) if top in folder else {}
         return files
