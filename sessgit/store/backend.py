@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pygit2
 from pygit2.enums import ObjectType, Option
@@ -28,6 +28,7 @@ from sessgit.store.objects import Commit, Entry, ObjectSource
 if TYPE_CHECKING:
     from sessgit.store.pack_file import Pack
 
+T = TypeVar("T")
 AUTHOR = ("sessgit", "sessgit@localhost")
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
@@ -97,17 +98,19 @@ class _LooseBackend(pygit2.OdbBackend):
         self._folder = folder
 
     def read_cb(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
+        return self._read(objects.read_loose, str(oid))
+
+    def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
+        return self._read(objects.loose_header, str(oid))
+
+    def _read(self, read: Callable[[str, str], tuple[str, T] | None], oid: str) -> tuple[int, T]:
         try:
-            found = objects.read_loose(self._folder, str(oid))
+            found = read(self._folder, oid)
         except ValueError as error:
             raise pygit2.GitError(str(error)) from error
         if found is None:
-            raise KeyError(str(oid))
+            raise KeyError(oid)
         return int(_KINDS[found[0]]), found[1]
-
-    def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
-        kind, data = self.read_cb(oid)
-        return kind, len(data)
 
     def read_prefix_cb(self, oid: str) -> tuple[int, bytes, pygit2.Oid]:
         kind, data = self.read_cb(oid)

@@ -52,6 +52,8 @@ FOLDER_MODE: Final = b"40000"
 _FILE_MODE = b"100644"
 _TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
 _MOST_TREES = 256
+_HEADER, _PACKED_HEADER = 64, 4096
+"""Bytes that hold the header of an object, and such that hold it compressed, behind the codes that it needs."""
 VERIFY_HINT = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
 _REFUSED_NAMES = frozenset((b"", b".", b"..", b".git"))
 
@@ -206,6 +208,20 @@ def read_loose(folder: str, oid: str) -> tuple[str, bytes] | None:
     if actual != oid or size != str(len(data)):
         raise ValueError(f"mismatch - expected {oid} but got {actual}")
     return kind, data
+
+
+def loose_header(folder: str, oid: str) -> tuple[str, int] | None:
+    """Return the kind and the size of an object in a folder of loose ones, or None; the rest of it is not read. Raises
+    ValueError if this much is damaged."""
+    try:
+        with open(f"{folder}/{oid[:2]}/{oid[2:]}", "rb", buffering=0) as file:  # noqa: PTH123 - as in `read_loose`
+            start = zlib.decompressobj().decompress(file.read(_PACKED_HEADER), _HEADER)
+    except OSError:
+        return None
+    except zlib.error as error:
+        raise ValueError(f"{oid}: {error}") from error
+    kind, size = start.partition(b"\0")[0].split()
+    return kind.decode("ascii"), int(size)
 
 
 def write_object_file(folder: Path, oid: str, kind: str, data: Bytes, *, durable: bool = False) -> None:
