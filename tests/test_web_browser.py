@@ -76,8 +76,7 @@ def test_from_the_forest_to_a_turn_by_keys(tab: Tab) -> None:
     assert "copy the resume command" in tab.page.locator("dialog[open]").inner_text()
     tab.page.keyboard.press("Escape")
     tab.page.wait_for_selector("dialog", state="detached")
-    tab.page.keyboard.press("/")
-    tab.page.locator("main input[type=search]").fill("listing")
+    tab.page.keyboard.type("/listing")
     tab.page.locator(".hits a mark").wait_for()
     tab.page.keyboard.press("Enter")
     tab.page.keyboard.press("Enter")
@@ -253,6 +252,7 @@ def test_a_label_by_keys(tab: Tab) -> None:
     tab.page.locator("dialog b", has_text="Done.").wait_for()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_selector("dialog", state="detached")
+    tab.page.locator(".facts .tag").wait_for()  # the page reads the conversation again meanwhile
     assert tab.page.locator(".facts .tag").all_inner_texts() == ["#draft"]
 
 

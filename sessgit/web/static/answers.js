@@ -1,6 +1,6 @@
 // What a command says of a conversation, or of all: why a file is as it is, the scratchpad, what was used.
 import { Choice } from "/static/forest.js";
-import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, titleOf, useEffect, useLive, useLoaded, useRef } from "/static/util.js";
+import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, titleOf, useEffect, useLayoutEffect, useLive, useLoaded, useRef } from "/static/util.js";
 
 const WHAT = { wrote: "wrote", read: "read, before any write", failed: "failed", named: "names the file" };
 const BY = [["day", "By day"], ["project", "By project"], ["agent", "By agent"], ["model", "By model"], ["tool", "By tool"], ["session", "By conversation"]];
@@ -23,7 +23,7 @@ export function Why() {
   const file = asked("file"), of = asked("of");
   useEffect(() => void (document.title = `${file || "Files"} · sessgit`), [file]);
   const field = useRef();
-  useEffect(() => void (!file && !of && field.current.focus()), []);
+  useLayoutEffect(() => void (!file && !of && field.current.focus()), []);
   const look = (event) => (event.preventDefault(), go(`/why?${new URLSearchParams({ file: new FormData(event.target).get("file"), ...(of && { of }) })}`));
   return html`<h1>Files</h1><${Of} id=${of} />
     <form class="filters" role="search" onSubmit=${look}>

@@ -1,5 +1,5 @@
 // Commands: a form, the command line as a person would type it, a dry run, the result, and Undo beside it.
-import { Message, clean, copy, get, html, live, plural, run, sessionOf, titleOf, useEffect, useRef, useState } from "/static/util.js";
+import { Message, clean, copy, get, html, live, plural, run, sessionOf, titleOf, useEffect, useLayoutEffect, useRef, useState } from "/static/util.js";
 
 const FORMS = {
   fork: { title: "Fork", about: "A new conversation with the turns up to this one. The original does not change.", fields: { at: "Turn (empty: the last)", name: "Name (optional)" } },
@@ -37,7 +37,7 @@ function Form({ command, values: given, now, close }) {
   // An option of the list is a title and an id.
   const chosen = Object.fromEntries(["theirs", "into"].filter((name) => values[name]).map((name) => [name, values[name].trim().split(" ").pop()]));
   const sent = Object.fromEntries(Object.entries({ ...values, ...chosen }).filter(([name]) => name !== "mode" || command === "merge"));
-  useEffect(() => place.current.showModal(), []);
+  useLayoutEffect(() => place.current.showModal(), []);
   useEffect(() => void (done && place.current.querySelector(".primary").focus()), [done]);
   useEffect(() => {
     if (!form.fields.theirs && !form.fields.into) return;

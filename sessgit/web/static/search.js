@@ -1,6 +1,6 @@
 // Search: as one types, in all turns; a hit opens at its turn.
 import { Choice, TIMES } from "/static/forest.js";
-import { Message, ago, base, get, go, html, useEffect, useLoaded, useRef, useState } from "/static/util.js";
+import { Message, ago, base, get, go, html, useEffect, useLayoutEffect, useLoaded, useRef, useState } from "/static/util.js";
 
 export function Search() {
   const asked = Object.fromEntries(["q", "project", "in", "label", "file", "days"].map((name) => [name, new URLSearchParams(location.search).get(name) || ""]));
@@ -10,7 +10,7 @@ export function Search() {
   const labels = [...new Set((forest.value?.sessions || []).flatMap((one) => one.labels))].sort();
   const [found, set] = useState(null), [error, setError] = useState(null);
   const field = useRef();
-  useEffect(() => {
+  useLayoutEffect(() => {  // before the next key
     document.title = "Search · sessgit";
     field.current.focus();
   }, []);
