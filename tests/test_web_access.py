@@ -138,6 +138,7 @@ def test_images_are_shown_from_this_server(program: Any, sessgit: Shell) -> None
     with serving(sessgit) as server:
         tab = Tab(program, server)
         tab.goto(f"/s/{talk.session}@1")
+        until(lambda: tab.page.evaluate("document.images[0]?.naturalWidth") == 64)  # it moves what is below
         tab.page.locator("#row-1 .call > summary").click()
         until(lambda: tab.page.evaluate("[...document.images].map((one) => one.naturalWidth)") == [64, 80])
         assert "[1 image, not shown]" in tab.page.locator("#row-1 .prompt").inner_text()
