@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from preloaded import Started
 from programs import Place, raises
+from waiting import until
 
 from sessgit import Outcome, Session, Store, Task
 from sessgit.errors import ConflictError, UsageError
@@ -387,8 +388,9 @@ def test_a_program_that_is_killed(place: Place, round_: int) -> None:
             done.update(names if kind == "done" else ())
             begun.update(names if kind in ("begun", "done") else ())
             turns = max(turns, int(names[0])) if kind == "turn" else turns
+        # A child that it was just starting has its lock until it runs.
+        until(lambda: {cell.state for cell in session.pending()} <= {"interrupted"})
         pending = session.pending()
-        assert {cell.state for cell in pending} <= {"interrupted"}
         assert not done & {cell.id for cell in pending}
         reader = place.store.load_session("killed")
         states = {cell.id: cell.state for cell in reader.cells()}
