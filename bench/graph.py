@@ -46,7 +46,7 @@ def commands(place: Place, session: str, scale: Scale) -> Table:
         "cells (goal 400 ms)": ["cells", session],
         "cells --operation, of all turns": ["cells", session, "--operation", "None"],
         "cells --index": ["cells", session, "--index"],
-        "cell (goal 400 ms)": ["cell", f"{session}@-1.6"],
+        "cell (goal 400 ms)": ["show", f"{session}@-1.6"],
         "deps (goal 400 ms)": ["deps", f"{session}@-1.6"],
         "deps --down (goal 400 ms)": ["deps", f"{session}@1.6", "--down"],
         "deps --graph (goal 400 ms)": ["deps", f"{session}@-1.6", "--graph"],
