@@ -10,7 +10,6 @@ from sessgit.branch import pad_changes
 from sessgit.branch.pad_changes import EntryPlace, MakeChange
 from sessgit.errors import UsageError
 from sessgit.history import pad_lists
-from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.conversation.session import Session as SessionState
@@ -86,7 +85,7 @@ class Pad:
     def brief(self) -> str:
         """Return the scratchpad as text for a model that continues, ``""`` if it is empty."""
         pad, state = self._read()
-        return pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
+        return pads.pad_brief(pad, state.id, state.display_title, state.stage, state.confidence)
 
     def _read(self) -> tuple[Lists, SessionState]:
         with self._store.lock:

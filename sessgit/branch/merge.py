@@ -35,7 +35,7 @@ from sessgit.branch.merge_plan import (
 from sessgit.branch.restore import write_copy
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.history import client_files, fork_point, reassemble
-from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import Prices, read_turn, sum_tokens
 from sessgit.model import canonical, humanize, ids, merge_decisions, prices
 from sessgit.model.conversation import session as sessions
@@ -496,7 +496,7 @@ def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
     """Return the first line of a summary, by which people find it in the log."""
     state = sides.theirs.state
     since = f" since turn {sides.shared}" if sides.shared else ""
-    called = canonical.one_line(session_title(state), 100)
+    called = canonical.one_line(state.display_title, 100)
     turns = humanize.format_count(len(rows), "turn")
     return f"Merged from {sides.theirs.short}, “{called}”: {turns}{since}"
 

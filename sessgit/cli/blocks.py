@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
-from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
@@ -22,7 +21,7 @@ Row = Sequence[str]
 
 def title(state: Session, limit: int = 200) -> str:
     """Return what a conversation is called, on one line."""
-    return text.clean(session_title(state), limit)
+    return text.clean(state.display_title, limit)
 
 
 def ago(cli: Invocation, time: str) -> str:

@@ -172,16 +172,14 @@ def _sessions(cli: Invocation, start: str) -> list[Match]:
 def _named(cli: Invocation, names: Sequence[str], start: str) -> list[Match]:
     """Return the ids of sessions that begin like `start`, then names, and titles of those without a name, in upper or
     lower case; titles only if something was typed."""
-    from sessgit.history.resolve import session_title
-
     branches = sorted(cli.index.branches_named(names), key=lambda branch: branch.state.updated, reverse=True)
     states = {branch.name: branch.state for branch in branches if branch.state.turns}
-    words = [(name[:8], session_title(state)) for name, state in states.items()]
+    words = [(name[:8], state.display_title) for name, state in states.items()]
     for name, state in states.items():
-        title = state.name or (canonical.one_line(session_title(state), _TITLE_LENGTH) if start else "")
+        title = state.name or (canonical.one_line(state.display_title, _TITLE_LENGTH) if start else "")
         if title and "@" not in title and title[0] != "-" and title[: len(start)].casefold() == start.casefold():
             words.append((start + title[len(start) :], name[:8]))  # shells compare letters as they were typed
-    whole_ids = ((name, session_title(state)) for name, state in states.items())
+    whole_ids = ((name, state.display_title) for name, state in states.items())
     return list(_starting(start, words)) or list(_starting(start, whole_ids))
 
 

@@ -17,7 +17,7 @@ from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, Usa
 from sessgit.history import log as logs
 from sessgit.history import show
 from sessgit.history.reassemble import lines_of_turns
-from sessgit.history.resolve import row_of, session_title
+from sessgit.history.resolve import row_of
 from sessgit.history.tree import TreeFamily
 from sessgit.history.views import Prices, read_pieces, sum_tokens, turn_gists
 from sessgit.model import canonical, humanize, ids, prices
@@ -198,7 +198,7 @@ def _make_relative(branch: Branch, rows: Sequence[Row], left: int | None) -> Rel
 
 def _session_title(state: Session, rows: Sequence[Row]) -> str:
     """Return the title of the session; its first prompt only if the exported turns begin with it."""
-    return session_title(state) if state.name or state.title or rows[0].turn == 1 else state.id[:_SHORT_ID]
+    return state.display_title if state.name or state.title or rows[0].turn == 1 else state.id[:_SHORT_ID]
 
 
 def index_entries(family: TreeFamily) -> Iterator[IndexEntry]:
@@ -210,7 +210,7 @@ def index_entries(family: TreeFamily) -> Iterator[IndexEntry]:
         notes = ((state.unified.metadata.role or "child") * node.is_child, "archived" * node.branch.archived)
         yield IndexEntry(
             node.branch.name,
-            node.title or node.first_words or session_title(state),
+            node.title or node.first_words or state.display_title,
             state.turns,
             depth=depths[node.branch.name],
             left=node.turn if node.parent and not node.is_child else None,

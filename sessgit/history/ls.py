@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from sessgit.history import views
 from sessgit.history.log import families, grouped, side_branches
-from sessgit.history.resolve import outlines_in_project, session_title
+from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
@@ -246,7 +246,7 @@ def _sort_keys(index: Index, outlines: Sequence[Outline], order: Order, prices: 
     read = {branch.name: branch.state for branch in index.branches_named(names)}
     states = {name: read[name] for name in names if name in read}
     if order == "name":
-        return {name: session_title(state).casefold() for name, state in states.items()}
+        return {name: state.display_title.casefold() for name, state in states.items()}
     if order == "tokens":
         return {name: views.total_tokens(state).total for name, state in states.items()}
     if order == "cost":

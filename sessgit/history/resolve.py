@@ -289,7 +289,7 @@ def _only_one(text: str, names: Iterable[str], index: Index, hint: str) -> str:
 
 def _title_of_branch(index: Index, name: str) -> str:
     branch = index.branch(name)
-    return session_title(branch.state) if branch else ""
+    return branch.state.display_title if branch else ""
 
 
 def row_of(index: Index, branch: Branch, number: int) -> Row:
@@ -298,11 +298,6 @@ def row_of(index: Index, branch: Branch, number: int) -> Row:
     if row is None:
         raise NotFoundError(f"{branch.name} has no turn {number} in the store", "`sessgit restore --verify` checks it.")
     return row
-
-
-def session_title(state: Session) -> str:
-    """Return the session's name, else the client's title, else its first prompt."""
-    return state.name or state.title or state.first_prompt or "(no prompt yet)"
 
 
 def _suggestions(index: Index, text: str) -> str:

@@ -19,7 +19,6 @@ from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import fulltext_update
 from sessgit.history.fulltext_update import TurnTexts
-from sessgit.history.resolve import session_title
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
@@ -423,7 +422,7 @@ def _conversation_json(hit: MetadataHit) -> dict[str, Any]:
         "id": hit.branch.name,
         "updated": state.updated or None,
         "project": state.project,
-        "title": session_title(state),
+        "title": state.display_title,
         "matched": list(hit.matched),
         **_snippet_json(hit.snippet),
     }
@@ -438,7 +437,7 @@ def _turn_json(hit: SearchHit) -> dict[str, Any]:
         "line": hit.line,
         "time": canonical.rfc3339(hit.row.time),
         "project": hit.branch.state.project,
-        "title": session_title(hit.branch.state),
+        "title": hit.branch.state.display_title,
         "kind": hit.kind,
         "tool": hit.tool or None,
         "left_behind": hit.left_behind,

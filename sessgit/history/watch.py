@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
-from sessgit.history import pad_lists, resolve
+from sessgit.history import pad_lists
 from sessgit.history.client_files import LocalPath
 from sessgit.model import canonical, dependency_graph
 from sessgit.model.conversation import message as messages
@@ -394,7 +394,7 @@ class _StateComparison:
     def _with_session(self, event: WatchEvent, state: Session | None) -> WatchEvent:
         if state is None:
             return event
-        return replace(event, title=resolve.session_title(state), project=self.local_path(state.project))
+        return replace(event, title=state.display_title, project=self.local_path(state.project))
 
     def in_order(self) -> list[WatchEvent]:
         """Return the events of commits after those of their parents and else by time, then what became of refs."""

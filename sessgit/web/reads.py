@@ -203,7 +203,7 @@ class Reader:
         return {
             "id": branch.name,
             "short": self._short(branch.name),
-            "title": resolve.session_title(branch.state),
+            "title": branch.state.display_title,
             "turns": branch.state.turns,
         }
 

@@ -15,7 +15,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, argument, option
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.history import resolve
-from sessgit.history.resolve import Tag, session_title
+from sessgit.history.resolve import Tag
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 from sessgit.model.humanize import quote_for_shell
@@ -138,7 +138,7 @@ def rename(
     }
     ident = cli.ident(target.session)
     room = cli.width - text.width(ident) - 2
-    facts = [text.cut(text.clean(session_title(result.after)), room), f"({note})"]
+    facts = [text.cut(text.clean(result.after.display_title), room), f"({note})"]
     lines = text.hanging_indent(cli.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
     return Answer(document, lines, _redacted(result.secrets))
 

@@ -14,7 +14,6 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import fork_point, pad_lists
-from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.pad import Entry, Pad
@@ -74,7 +73,7 @@ def run(
     state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
     if action != "brief":
         return Answer(lambda: _pad_json(state, pad), _pad_lines(cli, state, pad, named=bool(address)))
-    brief = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
+    brief = pads.pad_brief(pad, state.id, state.display_title, state.stage, state.confidence)
     notes = [] if brief else ["The scratchpad is empty."]
     return Answer({"id": state.id, "text": brief}, brief.split("\n") if brief else (), notes=notes)
 

@@ -14,7 +14,6 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
 from sessgit.history import client_files
-from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 
@@ -43,7 +42,7 @@ def run(cli: Invocation, everything: bool = option("--all", "Search all projects
         sessions.append(
             {
                 "id": recovered.branch.name,
-                "title": session_title(state),
+                "title": state.display_title,
                 "project": state.project,
                 "updated": state.updated or None,
                 "state": state.state,

@@ -17,7 +17,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import client_files, pad_lists
-from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import pad as pads
 from sessgit.record import catch_up
 from sessgit.store import layout, recorder_state
@@ -293,7 +293,7 @@ def resume(
     prompt = ""
     if brief:
         stored, pad = cli.store.state(target.branch.tip), pad_lists.read_pad(cli.store, target.branch.tip)
-        prompt = pads.pad_brief(pad, stored.id, session_title(stored), stored.stage, stored.confidence)
+        prompt = pads.pad_brief(pad, stored.id, stored.display_title, stored.stage, stored.confidence)
         if not prompt:
             render.tell("Its scratchpad is empty: starting without a brief.")
     if show:

@@ -14,7 +14,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
 from sessgit.history import stats
-from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.stats import GroupBy, TurnShare, UsagePart, UsageTally
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
@@ -113,7 +113,7 @@ def _as_json(cli: Invocation, shares: list[TurnShare], options: StatsOptions) ->
     rows = []
     for key, tally in list(tallies.items())[: options.limit]:
         branch = cli.index.branch(key) if options.by == "session" else None
-        title, project = (session_title(branch.state), branch.state.project) if branch else (None, None)
+        title, project = (branch.state.display_title, branch.state.project) if branch else (None, None)
         rows.append({"key": key, "title": title, "project": project, **_tally_json(cli, options.by, tally)})
     return {
         "since": None if options.since is None else canonical.rfc3339(options.since),

@@ -379,6 +379,11 @@ class Session:
         (only these forks have a `prefix`) or named is that user's."""
         return self.headless and not self.name and not (self.origin and self.origin.prefix)
 
+    @property
+    def display_title(self) -> str:
+        """Return the session's name, else the client's title, else its first prompt."""
+        return self.name or self.title or self.first_prompt or "(no prompt yet)"
+
 
 def carry_over(head: Session, state: Session) -> Session:
     """Return the state with what belongs to the session rather than to its turns, as the session's head has it."""
