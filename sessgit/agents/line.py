@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
 
 from sessgit.agents.transcript import is_packed
 from sessgit.errors import NotFoundError, SessgitError
@@ -26,10 +29,6 @@ from sessgit.model.frozen import frozen
 CHOSEN = 3
 """The rank of a title that a person chose."""
 _BOM = b"\xef\xbb\xbf"
-_OBJECT = json.JSONDecoder().raw_decode
-"""What `json.loads` reads an object with, in half the time for a line: from a text to the object and where it ends."""
-
-
 NOWHERE = Extent(0, 0)
 """The place of a line that is read from the store."""
 
@@ -223,17 +222,38 @@ class Line(ABC):
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """Return the JSON object on a line, or None; a line too long or too deep to be read is not read."""
+    """Return the JSON object on a line, or None; a line too long or too deep to be read is not read.
+
+    What msgspec reads it reads as `json` does, in half the time. It refuses some that a client may write: lone
+    surrogates, numbers without an end, a byte order mark.
+    """
     if len(raw) > long_strings.LONGEST_LINE:
         return None
     try:
-        text = raw.removeprefix(_BOM).decode("utf-8", "surrogatepass")  # bytes may be taken for UTF-16
-        data, end = _OBJECT(text) if text.startswith("{") else (None, -1)
-        if end != len(text):  # blanks around it, or no JSON
-            data = json.loads(text)
+        data = msgspec.json.decode(raw)
     except (ValueError, RecursionError):
-        return None
+        try:  # bytes may be taken for UTF-16
+            data = json.loads(raw.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError):
+            return None
     return data if isinstance(data, dict) else None
+
+
+def member_reader(*keys: str) -> Callable[[bytes], tuple[Any, ...] | None]:
+    """Return a function that reads these members of the object on a line, each None where there is none, and returns
+    None instead of them where `parse` does. It makes no objects of the rest, and takes a quarter of the time."""
+    decode = msgspec.json.Decoder(msgspec.defstruct("Members", [(key, Any, None) for key in keys])).decode
+    values = attrgetter(*keys)
+
+    def read(raw: bytes) -> tuple[Any, ...] | None:
+        if len(raw) <= long_strings.LONGEST_LINE:
+            with suppress(ValueError, RecursionError):
+                members: tuple[Any, ...] = values(decode(raw.decode()))  # which it checks in what it reads only
+                return members
+        data = parse(raw)
+        return None if data is None else tuple(map(data.get, keys))
+
+    return read
 
 
 def split(data: bytes, offset: int) -> Iterator[tuple[bytes, Extent]]:

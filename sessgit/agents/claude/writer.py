@@ -30,7 +30,7 @@ from sessgit.agents.claude.lines import (
     result_ids,
     tool_results,
 )
-from sessgit.agents.line import Line, parse
+from sessgit.agents.line import Line, member_reader, parse
 from sessgit.agents.values import NewTurn, Seam, Written
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids, json_scan
@@ -45,8 +45,8 @@ _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob"
 _WORDS = ("text", "image", "document")
 """The blocks in which something is said."""
 _OF_SESSION = ("sessionId", "session_id")
-_READ = ("uuid", "type", "parentUuid", "timestamp", *_OF_SESSION)
-"""What of a line decides what becomes of it."""
+_members = member_reader("uuid", "type", "parentUuid", "timestamp", "isSidechain", *_OF_SESSION)
+"""Reads what of a line decides what becomes of it."""
 _NAMING = ("custom-title", "ai-title", "summary")
 
 
@@ -203,13 +203,13 @@ class _Writer:
         return [*self._parts, canonical.join_lines(last)]
 
     def _line(self, raw: bytes) -> None:
-        data = parse(raw)
-        if data is None:
+        members = _members(raw)
+        if members is None:
             return
-        uuid, kind, named, time, *ids = map(data.get, _READ)
+        uuid, kind, named, time, is_sidechain, *ids = members
         if not (isinstance(uuid, str) and isinstance(kind, str) and isinstance(named, str) and isinstance(time, str)):
             uuid, kind, named, time = (value if isinstance(value, str) else "" for value in (uuid, kind, named, time))
-        if kind in _LEFT_OUT or data.get("isSidechain"):
+        if kind in _LEFT_OUT or is_sidechain:
             self.sidechain_lines += kind not in _LEFT_OUT
             self._leave_out(uuid, named)
             return
