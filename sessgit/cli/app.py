@@ -92,8 +92,10 @@ GROUPS = {
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
 _SHARED_MODULES = {
     "archive": "unarchive delete",
+    "bridge": "mcp",
     "cells": "deps why",
-    "edit": "rename tag",
+    "check": "doctor repair verify",
+    "edit": "new rename tag",
     "import_": "import",
     "install": "uninstall on off config",
     "merge": "pick",

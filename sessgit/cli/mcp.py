@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from sessgit import __version__
 
 PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 LONGEST_MESSAGE = 1 << 20
+_TOO_LONG = f"a message has at most {LONGEST_MESSAGE:,} bytes"
 LONGEST_ANSWER = 24_000
 """Characters of a tool's answer: clients refuse longer ones."""
 _MOST_AROUND = 5
@@ -71,16 +72,22 @@ def main() -> None:
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer each message of `source` on `sink`, until it ends."""
-    while line := source.readline(LONGEST_MESSAGE + 1):
-        if len(line) > LONGEST_MESSAGE:
-            while line and not line.endswith(b"\n"):
-                line = source.readline(LONGEST_MESSAGE)
-            answer: Json | None = _error(None, _INVALID_REQUEST, f"a message has at most {LONGEST_MESSAGE:,} bytes")
-        else:
-            answer = _answer(line)
+    for line in bounded_lines(source, LONGEST_MESSAGE):
+        answer = _answer(line) if line is not None else _error(None, _INVALID_REQUEST, _TOO_LONG)
         if answer is not None:
             sink.write(json.dumps(answer).encode() + b"\n")
             sink.flush()
+
+
+def bounded_lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
+    """Yield the lines of `source`, and None for each that has more than so many bytes before its newline."""
+    while line := source.readline(most + 1):
+        if len(line) <= most or line.endswith(b"\n"):
+            yield line
+        else:
+            while line and not line.endswith(b"\n"):
+                line = source.readline(most)
+            yield None
 
 
 def _answer(line: bytes) -> Json | None:

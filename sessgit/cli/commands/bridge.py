@@ -1,4 +1,4 @@
-"""`sessgit bridge`: answers to a program's questions about a session and its cells, as long as it asks."""
+"""`sessgit bridge`, `mcp`: answers to the questions of a program, or of a client's model, as long as it asks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from io import StringIO
 import typer
 
 from sessgit.api.bridge import LONGEST_REQUEST, Answer, Bridge
-from sessgit.cli import frame, operands, render
+from sessgit.cli import frame, mcp, operands, render
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
@@ -19,7 +19,7 @@ from sessgit.store.index import Branch
 
 
 @frame.command("bridge", reads=True, requires={"--args": "--op"})
-def run(
+def run_bridge(
     cli: Invocation,
     session: str = argument("SESSION", "The session (default: the current one).", complete="addresses"),
     operation: str = option("--op OP", "Ask this one question, then exit."),
@@ -47,28 +47,15 @@ def run(
         raise typer.Exit(1 if "error" in answer else 0)
     if sys.stdin is not None and sys.stdin.isatty():
         render.tell('(one question per line, such as {"op": "session"}; Ctrl-D ends)')
-    for line in _lines():
-        too_long: Answer = {"error": f"a question can have at most {LONGEST_REQUEST} bytes"}
-        _print(too_long if line is None else bridge.answer(line))
+    for line in mcp.bounded_lines(sys.stdin.buffer, LONGEST_REQUEST) if sys.stdin is not None else ():
+        if line is None:
+            _print({"error": f"a question can have at most {LONGEST_REQUEST} bytes"})
+        elif line.strip():
+            _print(bridge.answer(line))
 
 
 def _print(answer: Answer) -> None:
     render.write(json.dumps(answer) + "\n")
-
-
-def _lines() -> Iterator[bytes | None]:
-    """Yield the lines of standard input that are not empty, and None for one that is too long."""
-    if sys.stdin is None:
-        return
-    stream = sys.stdin.buffer
-    while line := stream.readline(LONGEST_REQUEST + 1):
-        if len(line) <= LONGEST_REQUEST or line.endswith(b"\n"):
-            if line.strip():
-                yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST_REQUEST)
-        yield None
 
 
 class _Subject:
@@ -109,3 +96,14 @@ class _Subject:
                 if line not in self.remarks:
                     self.remarks.add(line)
                     render.tell(line)
+
+
+@frame.command("mcp")
+def run_mcp(cli: Invocation) -> None:
+    """Let a client's model search conversations.
+
+    A server of the Model Context Protocol on standard input and output, which a client starts. It has the tools search,
+    show, log, note and fork, and ends when its input does. Claude Code's plugin sets it up; other clients need its
+    command, `sessgit mcp`, in their settings.
+    """
+    mcp.main()

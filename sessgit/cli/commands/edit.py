@@ -1,8 +1,10 @@
-"""`sessgit edit`, `rename`, `tag`: what the user says of a conversation and of its turns."""
+"""`sessgit new`, `edit`, `rename`, `tag`: what the user says of a conversation and of its turns."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from sessgit.branch import edit as edits
@@ -24,6 +26,41 @@ from sessgit.model.ids import check_name
 _LABEL_WIDTH = 13
 _NARROWEST = 16
 """Columns that the title of a turn needs at least."""
+
+
+@frame.command("new", requires={"--inherit": "--parent"})
+def new(
+    cli: Invocation,
+    title: str = option("--title TEXT", "Its title."),
+    parent: str = option("--parent ADDRESS", "Make it a child of this conversation."),
+    role: str = option("--role ROLE", "Its role, such as manager."),
+    inherit: bool = option("--inherit", "Take over the parent's thesis, claims and tensions."),
+    project: Path | None = option("--project DIR", "The project (default: this folder)."),
+) -> Answer:
+    """Start a conversation without turns.
+
+    Fill it with `sessgit pad`, `sessgit merge --into`, a program, or the client. A child shares no turns with its
+    parent, but `sessgit tree` and `sessgit ls` draw it there. A manager, which is a conversation with that role or with
+    children, is never archived because of its age.
+    """
+    from sessgit.api import new_session
+
+    above, child = "", ""
+    if parent:
+        target = operands.target(cli, parent, changes=True)
+        if target.turn is not None:
+            raise UsageError("a child has a conversation as its parent, not a turn.", "Leave out @ and what follows.")
+        above, child = target.session, f"  child of {cli.ident(target.session)}"
+    state = new_session.create_session(
+        cli.context, str(uuid.uuid4()), cli.folder(project), title=title, parent=above, role=role, inherits=inherit
+    )
+    ident = cli.ident(state.id)
+    lines = [
+        f"{cli.paint('yellow', ident)}  {text.clean(state.title, 100) or '(no title)'}{child}",
+        f"Add to its scratchpad: sessgit pad claim TEXT --into {ident}",
+    ]
+    document = {"id": state.id, "title": state.title, "child_of": above or None, "role": role or None}
+    return Answer(document, lines)
 
 
 @frame.command("edit")
