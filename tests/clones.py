@@ -15,7 +15,7 @@ from homes import claude_homes
 from plain import run_git
 from transcripts import SESSION, File, Talk
 
-from sessgit.branch import archive, delete, edit, tag
+from sessgit.branch import archive, delete, edit
 from sessgit.branch import merge as merges
 from sessgit.branch import undo as undoing
 from sessgit.branch.merge_plan import MergeRequest
@@ -109,7 +109,7 @@ class Clone:
     def tag(self, name: str, session: str = SESSION, turn: int | None = None) -> None:
         target = self.target(session, turn)
         where = CallerContext(claude_homes(self.config), "/home/ada/shop", 0)
-        tag.tag_turn(Context(self.index, now=self.now), name, target, where)
+        edit.tag_turn(Context(self.index, now=self.now), name, target, where)
 
     def delete(self, session: str = SESSION) -> None:
         self.index.sync()

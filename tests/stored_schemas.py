@@ -24,7 +24,7 @@ from sessgit.model.conversation.turn import Cell
 from sessgit.model.stored_fields import OPTIONAL, CellId, CellType, Count, EntryId, Hash, Mode, Number, Rate, Time
 from sessgit.store.journal import Operation
 from sessgit.store.recorder_state import AppendIntent, Cursor, LatestTurn
-from sessgit.sync.agreement import Agreement
+from sessgit.sync.session_refs import Agreement
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict, is_typeddict

@@ -21,7 +21,7 @@ from shell import NOW, Shell
 from test_cold import loaded
 from transcripts import BIRTH, SESSION, Talk
 
-from sessgit.branch import archive, delete, edit, fork, tag, undo
+from sessgit.branch import archive, delete, edit, fork, undo
 from sessgit.cli import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import at_operation, fork_point, resolve
@@ -126,7 +126,7 @@ class World:
 
     def tag(self, session: str, turn: int) -> Operation | None:
         found = self.target(session, turn)
-        done = tag.tag_turn(Context(self.index, now=lambda: self.now), f"t{turn % 3}", found, self.where, force=True)
+        done = edit.tag_turn(Context(self.index, now=lambda: self.now), f"t{turn % 3}", found, self.where, force=True)
         return operations.list_operations(self.store)[0].operation if done.changed else None
 
     def fork(self, session: str, turn: int) -> Operation:

@@ -19,8 +19,8 @@ from transcripts import OTHER, SESSION, Talk, subagent
 from sessgit.agents.claude import home
 from sessgit.agents.claude import sidecars as folders
 from sessgit.agents.claude.sidecars import plan_name
-from sessgit.branch import client_folder
-from sessgit.branch.client_folder import FolderExport
+from sessgit.branch import restore
+from sessgit.branch.restore import FolderExport
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -35,7 +35,7 @@ def export(store: Store, index: Index, tmp_path: Path) -> Export:
 
     def export(names: Sequence[str] = (), folder: Path = tmp_path / "out") -> FolderExport:
         index.sync()
-        return client_folder.export_folder(
+        return restore.export_folder(
             Context(index), [b for b in index.branches() if not names or b.name in names], folder
         )
 

@@ -15,7 +15,6 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import archive, delete
 from sessgit.branch import fork as forks
-from sessgit.branch import interrupted_merges as interrupted
 from sessgit.branch import merge as merges
 from sessgit.branch.merge_plan import MergeRequest
 from sessgit.errors import ConflictError, NotFoundError
@@ -121,15 +120,15 @@ def test_what_comes_out_of_the_archive_waits_for_a_purge(clone: Clone) -> None:
 def test_what_a_failed_command_began_is_taken_back_by_the_next_one(clone: Clone) -> None:
     clone.record(Talk().turns("one"))
     before, tip = refs.read_all(clone.store.path), clone.tip(SESSION)
-    with pytest.raises(ConflictError, match="somebody else"), interrupted.creation_in_progress(clone.store, FORK):
+    with pytest.raises(ConflictError, match="somebody else"), merges.creation_in_progress(clone.store, FORK):
         plan = forks.ForkPlan(FORK, "", clone.now(), claude_homes(clone.config))
         path = forks.fork_session(clone.store, clone.store.state(tip), ForkPoint(SESSION, 1, tip), plan).transcript
         raise ConflictError("somebody else")
     assert path is not None and path.exists()
-    assert interrupted.unfinished_sessions(clone.store) == [FORK]
-    assert interrupted.delete_unfinished(clone.store, claude_homes(clone.config), clone.now()) == 1
+    assert merges.unfinished_sessions(clone.store) == [FORK]
+    assert merges.delete_unfinished(clone.store, claude_homes(clone.config), clone.now()) == 1
     after = {ref: oid for ref, oid in refs.read_all(clone.store.path).items() if not ref.startswith(layout.KEEP)}
-    assert (after, path.exists(), interrupted.unfinished_sessions(clone.store)) == (before, False, [])
+    assert (after, path.exists(), merges.unfinished_sessions(clone.store)) == (before, False, [])
 
 
 def test_the_note_of_a_merge_whose_session_was_deleted_meanwhile_can_be_got_rid_of(sessgit: Shell) -> None:

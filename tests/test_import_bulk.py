@@ -27,10 +27,9 @@ from waiting import until
 
 from sessgit.errors import StoreError
 from sessgit.model.progress import no_progress
-from sessgit.record import fork_detection, import_files, import_workers, imports
+from sessgit.record import fork_detection, import_files, imports
 from sessgit.record.import_files import ImportFailure, TranscriptFile
-from sessgit.record.import_workers import RecordTask, Workers, record_families
-from sessgit.record.imports import ImportRun
+from sessgit.record.imports import ImportRun, RecordTask, Workers, record_families
 from sessgit.record.recording import record
 from sessgit.store import maintenance, pack_file, private_files, refs, tempdirs
 from sessgit.store import store as stores
@@ -360,7 +359,7 @@ def workers() -> list[Path]:
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is another user's
             words, env = ((folder / name).read_bytes() for name in ("cmdline", "environ"))
-            if b"import_workers" in words and f"HOME={os.environ['HOME']}\0".encode() in env:
+            if b"record.imports" in words and f"HOME={os.environ['HOME']}\0".encode() in env:
                 found.append(folder)
     return found
 
@@ -388,7 +387,7 @@ def test_workers_start_for_what_is_not_in_the_store(sessgit: Shell, monkeypatch:
     sessgit.keep(sessgit.talk().turns("one", "two"))
     sessgit.keep(sessgit.talk(OTHER).turns("three"))
     monkeypatch.setattr(imports, "_SINGLE_PROCESS_SIZE", 1)
-    monkeypatch.setattr(import_workers, "useful_workers", lambda: 2)
+    monkeypatch.setattr(imports, "useful_workers", lambda: 2)
     monkeypatch.setattr(Workers, "start", start)
     with monkeypatch.context() as patched:
         patched.setattr(import_files, "examine", after_start)

@@ -12,7 +12,7 @@ from transcripts import SESSION
 
 from sessgit.record.fork_detection import first_prompt
 from sessgit.record.import_files import TranscriptFile
-from sessgit.record.import_workers import RecordTask, record_families
+from sessgit.record.imports import RecordTask, record_families
 from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.settings import Privacy

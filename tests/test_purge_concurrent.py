@@ -11,7 +11,7 @@ from homes import claude_homes
 from purging import VALUE, purged_beside
 from transcripts import OTHER, Talk
 
-from sessgit.branch import edit, tag
+from sessgit.branch import edit
 from sessgit.branch import fork as forks
 from sessgit.errors import UsageError
 from sessgit.history.fork_point import ForkPoint
@@ -58,7 +58,7 @@ def test_a_tag_waits_for_a_purge(clone: Clone) -> None:
         found, where = index.branch(OTHER), CallerContext(claude_homes(clone.config), "/home/ada/shop", 0)
         assert found is not None
         with pytest.raises(UsageError) as refused:
-            tag.tag_turn(Context(index, now=clone.now), value, ResolvedTarget(found, 1), where)
+            edit.tag_turn(Context(index, now=clone.now), value, ResolvedTarget(found, 1), where)
         said.append(refused.value)
 
     purged_beside(clone, give, value)

@@ -17,7 +17,7 @@ from machines import on_another
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.branch import restore, tag
+from sessgit.branch import edit, restore
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.record import tip_delivery
@@ -497,7 +497,7 @@ def test_a_tag_that_went_with_an_undo_comes_again(machines: Machines) -> None:
     assert two.pull().tags == ("works",)
     assert two.refs() == one.refs()
     # One that a person took away stays away.
-    tag.delete_tag(Context(two.index, now=two.now), "works")
+    edit.delete_tag(Context(two.index, now=two.now), "works")
     assert two.pull().tags == ()
 
 

@@ -17,7 +17,7 @@ from kept import begins
 from plain import Rivalled, run_git
 from shell import Shell
 
-from sessgit.branch import tag as tags
+from sessgit.branch import edit as tags
 from sessgit.errors import MovedError, UsageError
 from sessgit.history import resolve
 from sessgit.model.ids import check_tag

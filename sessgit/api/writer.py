@@ -32,8 +32,8 @@ from sessgit.history.code import git
 from sessgit.model import canonical, dependency_graph, program_input
 from sessgit.model.ids import cell_id
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Step, Task, ToolCall
-from sessgit.record import catch_up, open_turns, privacy
-from sessgit.record.open_turns import OpenTurnLock
+from sessgit.record import catch_up, privacy, program_turns
+from sessgit.record.program_turns import OpenTurnLock
 from sessgit.record.recording import record, skipped_error
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks, private_files, project, refs
@@ -393,7 +393,7 @@ class Writer:
 
     def is_open(self) -> bool:
         """Return whether a program has a turn of the session open, or a client has the session."""
-        return open_turns.is_open(self.context.store.paths, self.id) or self.is_live()
+        return program_turns.is_open(self.context.store.paths, self.id) or self.is_live()
 
     def finish(self) -> None:
         """Record that the session has ended; cells outside turns stay pending. Raises UsageError if this process has a
@@ -422,7 +422,7 @@ class Writer:
                 if turn is not None and join and (join == "closing" or not turn.closing or turn.is_mine):
                     yield turn
                     return
-                new = open_turns.open_turn(self.context.store.paths, self.id)
+                new = program_turns.open_turn(self.context.store.paths, self.id)
                 if new is not None:
                     try:
                         self._is_known = False
@@ -431,7 +431,7 @@ class Writer:
                         yield new
                     finally:
                         if self._turn is not new:
-                            open_turns.close_turn(self.context.store.paths, self.id, new)
+                            program_turns.close_turn(self.context.store.paths, self.id, new)
                     return
                 if turn is not None and turn.loose:
                     turn.closing = True  # or cells of others would keep it open forever
@@ -461,7 +461,7 @@ class Writer:
 
     def _close(self, turn: OpenTurnLock) -> None:
         self._turn = None
-        open_turns.close_turn(self.context.store.paths, self.id, turn)
+        program_turns.close_turn(self.context.store.paths, self.id, turn)
 
     def _add(self, turn: OpenTurnLock, parts: Sequence[Part], model: str) -> None:
         now, named = self.context.now(), self._identified(parts)

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from sessgit import __version__, agents
 from sessgit.agents import Client, hook_settings
-from sessgit.branch import interrupted_merges as interrupted
 from sessgit.branch import lost_refs
+from sessgit.branch import merge as merges
 from sessgit.check import gc, lost_objects, status, store_checks
 from sessgit.check.store_checks import FIX
 from sessgit.errors import ConflictError, NewerStoreError, SessgitError, StoreError
@@ -560,10 +560,10 @@ def _leftovers(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _unfinished(context: DoctorContext, index: Index) -> Iterator[Finding]:
-    """Return findings for lost refs, and for merges that a kill or a power loss interrupted."""
+    """Return findings for lost refs, and for merges that a kill or a power loss merges."""
     store, state = index.open_store(), context.paths.state
     yield from store_checks.check_refs(store, index)
-    if sessions := interrupted.unfinished_sessions(store):
+    if sessions := merges.unfinished_sessions(store):
         what = f"{format_count(len(sessions), 'conversation')} left by an interrupted merge, {sessions[0][:8]} first"
         fix = partial(_remove_unfinished, context, store)
         yield Finding("wrong", "leftovers", str(state), what, "sessgit gc", fix=fix)
@@ -591,7 +591,7 @@ def _complete_purge(context: DoctorContext, index: Index) -> str:
 
 
 def _remove_unfinished(context: DoctorContext, store: Store) -> str:
-    count = interrupted.delete_unfinished(store, context.homes, context.now)
+    count = merges.delete_unfinished(store, context.homes, context.now)
     return f"{format_count(count, 'conversation')} removed"
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.branch import delete, lost_refs
-from sessgit.branch import interrupted_merges as interrupted
+from sessgit.branch import merge as merges
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
@@ -44,8 +44,8 @@ def collect(context: Context, *, keep: float, prune: bool = False, progress: Pro
         if not lock:
             raise ConflictError("another process is packing the store", "Nothing was changed. Try again later.")
         operations.finish_interrupted(store)
-        interrupted.delete_unfinished(store, homes, now)
-        interrupted.finish_merges(store, homes, now)
+        merges.delete_unfinished(store, homes, now)
+        merges.finish_merges(store, homes, now)
         before = maintenance.count_objects(store.path)
         leftovers = maintenance.delete_leftovers(store.path, now)
         leftovers += recorder_state.delete_finished_intents(store.paths, now - maintenance.STALE_SECONDS)

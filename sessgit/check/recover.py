@@ -19,7 +19,7 @@ from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve, session_files
 from sessgit.history.views import body_of
 from sessgit.model.frozen import frozen
-from sessgit.record import catch_up, import_files, open_turns, privacy
+from sessgit.record import catch_up, import_files, privacy, program_turns
 from sessgit.store import layout, project, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -233,7 +233,7 @@ def _modified(path: Path) -> float:
 def _is_open(context: Context, one: _Abandoned) -> bool:
     """Return whether a client or a program has the session open."""
     paths = layout.StorePaths(context.index.path)
-    return agents.is_open(context.homes, one.file.agent_id) or open_turns.is_open(paths, one.file.session)
+    return agents.is_open(context.homes, one.file.agent_id) or program_turns.is_open(paths, one.file.session)
 
 
 def _record(context: Context, one: _Abandoned) -> Iterator[Recovered]:

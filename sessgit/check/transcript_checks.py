@@ -21,7 +21,7 @@ from sessgit.model import humanize
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin
 from sessgit.record import fork_detection
-from sessgit.record.recorded_turns import RecordedTurns
+from sessgit.record.source import RecordedTurns
 from sessgit.store import recorder_state, secret_filter
 from sessgit.store.store import Store, lines_hash, with_newlines
 

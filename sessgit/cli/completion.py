@@ -106,7 +106,7 @@ def cells(cli: Invocation, start: str) -> Iterable[Match]:
 @_completer
 def tags(cli: Invocation, start: str) -> Iterable[Match]:
     """Tags and the turns they mark."""
-    from sessgit.branch.tag import tag_address
+    from sessgit.branch.edit import tag_address
     from sessgit.history import resolve
 
     return _starting(start, ((each.name, tag_address(each)) for each in resolve.list_tags(cli.index)))

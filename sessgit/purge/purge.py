@@ -207,7 +207,7 @@ class _Plan:
         return frozenset(hits)
 
     def _plan_ref(self, ref: str, oid: str, new: str) -> None:
-        name = rewriting.clean_name(ref, self.matcher)
+        name = value_match.clean_name(ref, self.matcher)
         side = rewriting.side_branch_name(ref, self.rewriter.keys)
         taken = self.refs.keys() | {move.ref for move in self.moves if move.new}
         if name != ref:
@@ -406,7 +406,7 @@ class _StateRewriter:
         try:
             document = json.loads(line)
             document["refs"] = {
-                rewriting.side_branch_name(rewriting.clean_name(ref, self.matcher), self.keys): [
+                rewriting.side_branch_name(value_match.clean_name(ref, self.matcher), self.keys): [
                     self.commits.get(oid, oid) if oid else oid for oid in oids
                 ]
                 for ref, oids in document["refs"].items()

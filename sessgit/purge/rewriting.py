@@ -72,12 +72,6 @@ class _Counts:
 # Names
 
 
-def clean_name(name: str, matcher: ValueMatcher) -> str:
-    """Return the name of a file or ref without the values."""
-    clean, count = value_match.clean_text(name.encode("utf-8", "surrogatepass"), matcher)
-    return clean.replace(value_match.MARK, b"purged").decode("utf-8", "surrogatepass") if count else name
-
-
 def side_branch_name(ref: str, keys: Mapping[str, str]) -> str:
     """Return the name of a side branch, which follows from the key of a turn, with the keys of now."""
     match = _SIDE_REF.fullmatch(ref)
@@ -184,7 +178,7 @@ class Rewriter:
             changes: dict[str, Entry | None] = {}
             for name, entry in self.store.repo.tree(tree).items():
                 new = rewrite(name, entry) if self._entry_holds(entry) else entry
-                called = clean_name(name, self.matcher)
+                called = value_match.clean_name(name, self.matcher)
                 if (called, new) != (name, entry):
                     changes |= {name: None, called: new}
             self._trees[kind, tree] = self.store.repo.edit_tree(tree, changes) if changes else tree

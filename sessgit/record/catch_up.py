@@ -79,12 +79,12 @@ def catch_up(context: Context, state: Session) -> CatchUpResult:
         return CatchUpResult(True)
     if not paths.waiting_cells(state.id).exists():
         return _catch_up_file(context, state, path)
-    from sessgit.record import program_cells
+    from sessgit.record import program_turns
 
-    program_cells.wait_for_client(paths, state.id)
+    program_turns.wait_for_client(paths, state.id)
     result = _catch_up_file(context, state, path)
     if result.level:
-        program_cells.record_waiting(context, state.id)
+        program_turns.record_waiting(context, state.id)
     return result
 
 
@@ -101,13 +101,13 @@ def _catch_up_file(context: Context, state: Session, path: Path) -> CatchUpResul
 
 def _seems_closed(paths: layout.StorePaths, homes: Homes, path: Path, state: Session) -> bool:
     """Return whether no process seems to write the file, though no event said so: a killed client sends none."""
-    from sessgit.record import open_turns
+    from sessgit.record import program_turns
 
     try:
         quiet = time.time() - path.stat().st_mtime > QUIET_SECONDS
     except OSError:
         return False
-    return quiet and not agents.is_open(homes, state.agent_id) and not open_turns.is_open(paths, state.id)
+    return quiet and not agents.is_open(homes, state.agent_id) and not program_turns.is_open(paths, state.id)
 
 
 def record_file(

@@ -22,7 +22,7 @@ from sessgit.agents.line import Line, Opened, Redact, no_redaction
 from sessgit.history import reassemble
 from sessgit.model.conversation.message import Extent
 from sessgit.record.file_pass import FilePass, RecordingResult
-from sessgit.record.recorded_turns import RecordedSession
+from sessgit.record.source import RecordedSession
 from sessgit.record.tip_delivery import free_name
 from sessgit.store import ancestry, journal, layout, recorder_state, refs
 from sessgit.store.context import Context

@@ -28,16 +28,16 @@ from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_lines
 from sessgit.record import commits, fork_detection
 from sessgit.record.commits import FileHash, TurnContent
-from sessgit.record.recorded_turns import (
+from sessgit.record.source import (
     RecordedSession,
     RecordedTurns,
+    TranscriptSource,
     check_tips,
     commit_finder,
     given_names,
     is_at_commit,
     matches_cursor,
 )
-from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, packed_refs, project, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index

@@ -31,8 +31,7 @@ from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.frozen import frozen
 from sessgit.record import commits
-from sessgit.record.recorded_turns import RecordedSession
-from sessgit.record.source import TranscriptSource
+from sessgit.record.source import RecordedSession, TranscriptSource
 from sessgit.store import layout, refs
 from sessgit.store.ancestry import Relatives
 from sessgit.store.context import Context

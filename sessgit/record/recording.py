@@ -16,8 +16,7 @@ from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.record import fork_detection, privacy
 from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason
 from sessgit.record.fork_detection import DifferentTurnError
-from sessgit.record.recorded_turns import recorded_session
-from sessgit.record.source import TranscriptSource
+from sessgit.record.source import TranscriptSource, recorded_session
 from sessgit.store import layout, locks, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.store import Store

@@ -19,7 +19,7 @@ from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.history.code import git
 from sessgit.model import ids
-from sessgit.record import privacy, program_cells
+from sessgit.record import privacy, program_turns
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import locks, log, recorder_state, settings, spool
@@ -199,7 +199,7 @@ class _Drain:
             archive.bring_back(context, result.session)
             result = record(context, source)
         if has_cells and not is_prompting:
-            program_cells.record_waiting(context, file.session)
+            program_turns.record_waiting(context, file.session)
         if result.turns:
             now = time.time()
             delay = max(0, round((now - written) * 1000)) if stops else None

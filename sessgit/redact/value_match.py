@@ -204,8 +204,14 @@ def clean_text(text: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
     return (replace_parts(text, parts), len(parts)) if parts else (text, 0)
 
 
+def clean_name(name: str, matcher: ValueMatcher) -> str:
+    """Return the name of a file or ref without the values."""
+    clean, count = clean_text(name.encode("utf-8", "surrogatepass"), matcher)
+    return clean.replace(MARK, b"purged").decode("utf-8", "surrogatepass") if count else name
+
+
 def clean_lines(data: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
-    """Return the same of a line, a file of lines or a document.
+    """Return a line, a file of lines or a document as `clean_text` returns a text.
 
     JSON stays JSON, and every string without a value keeps its bytes; a number with a value becomes 0. Lines that are
     no JSON are one text with those around them.

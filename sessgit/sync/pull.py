@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sessgit import agents
 from sessgit.branch import delete
-from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
-from sessgit.history import client_files
+from sessgit.errors import AmbiguousError, DamageError, MovedError, NotFoundError, SessgitError, StoreError
+from sessgit.history import client_files, resolve
+from sessgit.history.resolve import CallerContext
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.model.ids import is_tag
 from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_branches
 from sessgit.store import journal, layout, operations, recorder_state, refs, remotes
 from sessgit.store.context import Context
+from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.private_files import path_exists
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync import agreement, session_refs
-from sessgit.sync.purged_values import PurgedHistory
-from sessgit.sync.session_refs import PullResult, SessionRefs, SkippedItem, SyncPart
+from sessgit.sync import session_refs
+from sessgit.sync.session_refs import PullResult, PurgedHistory, SessionRefs, SkippedItem, SyncPart
 
 _TRIES = 5
 _UNDO_HINT = "To restore it: `sessgit undo`, until `sessgit gc --prune`. `sessgit ops` lists all operations."
 _TAG_HINT = "A push of its conversation removes the tag there."
+_SHORTEST = resolve.SHORTEST_PREFIX
 _KEPT_HINT = "It was kept. To delete it here too: `sessgit delete {}`"
+
+
+def remote_sessions(index: Index, listed: Collection[str], words: Sequence[str], where: CallerContext) -> list[str]:
+    """Return the sessions of a remote that the words name: ids and beginnings of ids as it has them, else what an
+    address means here. Raises NotFoundError and AmbiguousError."""
+    known = sorted({layout.session_of(name) for space, name in map(layout.split_ref, listed) if space != layout.TAGS})
+    return list(dict.fromkeys(_find_one(index, known, word, where) for word in words))
+
+
+def _find_one(index: Index, known: Sequence[str], word: str, where: CallerContext) -> str:
+    fitting = [word] if word in known else [name for name in known if name.startswith(word)]
+    if len(fitting) > 1 and len(word) >= _SHORTEST:
+        raise AmbiguousError(
+            f"{len(fitting)} conversations there start with “{word}”: {', '.join(fitting[:_SHORTEST])}",
+            "Type more of the id.",
+        )
+    if len(fitting) == 1 and len(word) >= _SHORTEST:
+        return fitting[0]
+    here = {
+        layout.session_of(branch)
+        for branch in resolve.branches_by_name(index, word, where) or resolve.sessions_by_title(index, word, where)
+    }
+    here &= set(known)
+    if len(here) == 1:
+        return here.pop()
+    raise NotFoundError(
+        f"the remote has no conversation “{word}”",
+        "Name its id, or the first four letters. Without an id, pull fetches all conversations.",
+    )
 
 
 @frozen
@@ -70,7 +101,7 @@ def pull_sessions(
                 continue
             stale = () if dry_run else tuple(_sessions_with_stale_files(context, plan.part.changes))
             if not dry_run:
-                agreement.add_agreement(store.paths, link.remote.url, plan.part.agreed)
+                session_refs.add_agreement(store.paths, link.remote.url, plan.part.agreed)
             return PullResult(
                 link.remote.name, tuple(plan.part.changes), tuple(plan.tags), tuple(plan.skipped), operation, stale
             )
@@ -153,7 +184,7 @@ class _Plan:
         self.context, self.theirs, self.purged, self.sessions = context, there, purged, sessions
         self.own = refs.read_all(self.store.path)
         self.ours = session_refs.refs_by_session(self.own)
-        self.before = agreement.load_agreement(self.store.paths, link.remote.url)
+        self.before = session_refs.load_agreement(self.store.paths, link.remote.url)
         self.open = agents.open_sessions(context.homes)
         self.part = SyncPart()
         self.tags = list[str]()
@@ -285,7 +316,7 @@ class _Plan:
                 self._add_tag(name, oid, commit, is_reachable=is_reachable)
 
     def _add_tag(self, name: str, oid: str, commit: str, *, is_reachable: bool) -> None:
-        ref, key, clean = layout.TAGS + name, agreement.tag_key(name), self.purged.name(name)
+        ref, key, clean = layout.TAGS + name, session_refs.tag_key(name), self.purged.name(name)
         here = self.own.get(ref)
         if clean != name:
             why = "the remote has a tag whose name contains a value that was purged here"

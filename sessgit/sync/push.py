@@ -2,27 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 
 from sessgit.branch import delete
-from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError, StoreError
+from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, RefusedError, StoreError
 from sessgit.history import resolve
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
+from sessgit.record import privacy
 from sessgit.record.tip_delivery import BranchChange, deliver_branches
 from sessgit.store import layout, refs, remotes
 from sessgit.store.context import Context
+from sessgit.store.index import Index, Outline
 from sessgit.store.remotes import Connection
+from sessgit.store.settings import Privacy, RecordConfig, label_of
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync import agreement, session_refs
-from sessgit.sync.purged_values import PurgedHistory
-from sessgit.sync.session_refs import PushResult, SessionRefs, SkippedItem, SyncPart
+from sessgit.sync import session_refs
+from sessgit.sync.session_refs import PurgedHistory, PushResult, SessionRefs, SkippedItem, SyncPart
 
 _TRIES = 5
 _MOST_NAMED = 5
 _DENIED_HINT = "It is archived or deleted only here. The remote has receive.denyDeletes set."
 _TAG_DENIED = "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
+
+
+# The sessions that a command selects: nothing else leaves this machine
+
+
+@frozen
+class SessionChoice:
+    """What options choose: sessions with all of the labels, of the project at a folder, or all; archived ones too."""
+
+    labels: tuple[str, ...] = ()
+    folder: str | None = None
+    everything: bool = False
+
+
+def chosen_sessions(index: Index, choice: SessionChoice) -> list[str]:
+    """Return the sessions that fit all parts of the choice. Raises NotFoundError if there are none, except of all:
+    deletions are pushed even if no session is left."""
+    outlines = index.outlines()
+    if choice.folder is not None:
+        outlines = resolve.outlines_in_project(outlines, choice.folder)
+    names = [outline.name for outline in outlines if set(choice.labels) <= _label_set(outline)]
+    if not names and not choice.everything:
+        raise NotFoundError("no conversation matches", "`sessgit ls --all` lists all conversations and their labels.")
+    return names
+
+
+def included_sessions(index: Index, include: Sequence[str], recorded: Privacy) -> list[str]:
+    """Return the sessions that `sync.include` names by their project or a label, except in projects that `recorded`
+    excludes: what is not even recorded here must not leave the machine because of a setting.
+    """
+    labels = {label for item in include if (label := label_of(item))}
+    globs = tuple(item for item in include if not label_of(item))
+    named = Privacy(RecordConfig(include=globs), recorded.home)
+    fits: dict[str, tuple[bool, bool]] = {}
+
+    def fit(folder: str) -> tuple[bool, bool]:
+        """Return whether a folder is recorded, and whether a glob names it."""
+        if folder not in fits:
+            by_glob = bool(globs) and privacy.verdict(named, folder).recorded
+            fits[folder] = (privacy.verdict(recorded, folder).recorded, by_glob)
+        return fits[folder]
+
+    included = list[str]()
+    for outline in index.outlines():
+        is_recorded, by_glob = fit(outline.project or "/")
+        if is_recorded and (by_glob or labels & _label_set(outline)):
+            included.append(outline.name)
+    return included
+
+
+def _label_set(outline: Outline) -> set[str]:
+    return set(json.loads(outline.labels))
+
+
+# The push
 
 
 @frozen
@@ -90,7 +148,7 @@ def _send(store: Store, link: Connection, part: SyncPart, sent: list[BranchChang
         store.repo.flush()  # git reads what was joined here
         remotes.push_refs(store.path, link, part.moves)
         sent += part.changes
-    agreement.add_agreement(store.paths, link.remote.url, part.agreed)
+    session_refs.add_agreement(store.paths, link.remote.url, part.agreed)
 
 
 def _is_accepted(store: Store, link: Connection, part: SyncPart, sent: list[BranchChange]) -> bool:
@@ -130,7 +188,7 @@ class _Plan:
         self.context, self.remote_refs, self.purged = context, remote_refs, purged
         self.own = refs.read_all(self.store.path)
         self.ours, self.theirs = session_refs.refs_by_session(self.own), session_refs.refs_by_session(remote_refs)
-        self.before = agreement.load_agreement(self.store.paths, link.remote.url)
+        self.before = session_refs.load_agreement(self.store.paths, link.remote.url)
         self.onward, self.back, self.away = SyncPart(), SyncPart(), SyncPart()
         self.tags = set[str]()
         self.skipped = list[SkippedItem]()
@@ -278,14 +336,14 @@ class _Plan:
             if not any(store.repo.is_ancestor(commit, tip) for tip in sent[session].branches.values()):
                 continue
             if there in (oid, commit):
-                self.onward.agreed.tags[agreement.tag_key(tag.name)] = commit
+                self.onward.agreed.tags[session_refs.tag_key(tag.name)] = commit
             elif there is not None and self.purged.commits.get(there) == commit:
                 self.onward.moves.append(Move(ref, there, oid))
             elif there is not None:
                 self.skip(tag.name, "the tag is at another turn there", "A push does not move tags on a remote.")
             elif session not in skipped:
                 self.onward.moves.append(Move(ref, None, oid))
-                self.onward.agreed.tags[agreement.tag_key(tag.name)] = commit
+                self.onward.agreed.tags[session_refs.tag_key(tag.name)] = commit
                 self.tags.add(tag.name)
         if not self.purged.is_nothing:
             self._replace_purged_tags(sent)

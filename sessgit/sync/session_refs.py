@@ -1,20 +1,71 @@
-"""What a pull and a push share: the refs of a session here and at a remote, what moves, and what is reported."""
+"""What a pull and a push share: what both sides agreed on, the refs of a session on each, what moves, what is reported,
+and what was purged and must not come back."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 from sessgit.errors import DamageError, NewerStoreError, RemoteDamageError, SessgitError
-from sessgit.model import ids
+from sessgit.model import ids, stored_fields
 from sessgit.model.frozen import frozen
 from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, turn_folders
-from sessgit.store import layout, remotes
+from sessgit.redact import value_match
+from sessgit.redact.value_match import ValueMatcher
+from sessgit.store import layout, locks, maintenance, object_scan, refs, remotes, secret_filter, transaction
 from sessgit.store.journal import Operation
+from sessgit.store.layout import StorePaths
+from sessgit.store.private_files import write_private
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync.agreement import Agreement
+
+# What a store and a remote last agreed on: it tells which side has changed since
+#
+# The file is a cache: without it, a session that is live on one side is live, and a deletion is examined again.
+
+
+@frozen
+class Agreement:
+    """The file state/remote-<16>.json: what store and remote last agreed on. Without it, nothing is agreed on."""
+
+    archived: dict[str, bool] = field(default_factory=dict)
+    """By session whether it was archived on both sides."""
+    stones: dict[str, str] = field(default_factory=dict)
+    """By session the tombstone that was considered."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """By the first 16 hex digits of the SHA-256 of a tag's name its commit."""
+    version: Literal[1] = 1
+
+
+def tag_key(name: str) -> str:
+    """Return the key of a tag: its name is stored nowhere but in the refs."""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def load_agreement(paths: StorePaths, url: str) -> Agreement:
+    """Return what was agreed with the remote at a URL; nothing if that cannot be read."""
+    try:
+        return stored_fields.load(Agreement, json.loads(paths.agreement_file(url).read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return Agreement()
+
+
+def add_agreement(paths: StorePaths, url: str, agreed: Agreement) -> None:
+    """Add to what was agreed with the remote at a URL."""
+    before = load_agreement(paths, url)
+    after = Agreement(before.archived | agreed.archived, before.stones | agreed.stones, before.tags | agreed.tags)
+    path = paths.agreement_file(url)
+    if after != before or not path.exists():
+        write_private(path, stored_fields.dumps(after))
+
+
+# The refs of a session
 
 _REF_SPACES = (*layout.BRANCH_SPACES, layout.DELETED)
 REMOTE_HINT = "It was not changed on the remote. Ask the person who pushed it."
@@ -217,3 +268,86 @@ class PushResult:
     tags: tuple[str, ...] = ()
     skipped: tuple[SkippedItem, ...] = ()
     carried: tuple[str, ...] = ()
+
+
+# Values that were purged here and that a remote still has: they must not come back
+
+_LOCK_WAIT = 10.0
+_PURGED_REASON = "the remote's copy has a value that was purged here"
+_PUSH_HINT = "Replace it: `sessgit push {}`. Purge the value on other machines too, before they push."
+_PURGE_THERE_HINT = "Another machine continued it: purge the value there too, and push from there."
+
+
+class PurgedHistory:
+    """What was purged from a store, to be compared with what remotes have."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        pairs = secret_filter.load_map(store.paths)
+        self.commits: Mapping[str, str] = {old: new for old, new in pairs.items() if not store.repo.has(old)}
+        """By each commit that was rewritten, and is gone, the one that replaces it now."""
+        self._values = secret_filter.denied_values(store.paths)
+        self.refused = set[str]()
+        """The sessions of which something was fetched that must not stay."""
+
+    def is_old(self, theirs: SessionRefs) -> bool:
+        """Return whether some of a session's branches at a remote are as they were here before a purge."""
+        return any(tip in self.commits for tip in theirs.tips)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing was purged here."""
+        return not self.commits and not self._values
+
+    def now(self, oid: str) -> str:
+        """Return the commit that replaces this one now, or this one."""
+        return self.commits.get(oid, oid)
+
+    def name(self, name: str) -> str:
+        """Return a name without what was purged."""
+        return value_match.clean_name(name, self._matcher) if self._values else name
+
+    def skipped_item(self, session: str) -> SkippedItem:
+        """Return the report of a session whose branches are as they were here before a purge."""
+        return SkippedItem(session, _PURGED_REASON, _PUSH_HINT.format(session[:8]))
+
+    def keeps_out(self, session: str, tips: Collection[str], known: Collection[str]) -> SkippedItem | None:
+        """Return the report of a session whose tips, without the histories of the known ones, contain anything that was
+        purged, and note that it is refused; None for any other."""
+        if self.is_nothing:
+            return None
+        new = [tip for tip in tips if tip not in known and self._store.repo.has(tip)]
+        if not new:
+            return None
+        try:
+            came = {commit.id for commit in self._store.repo.since(new, known)}
+            is_purged = bool(came & self.commits.keys()) or any(
+                self._matcher.holds(one.data) for one in object_scan.new_objects(self._store.path, new, list(known))
+            )
+        except SessgitError:
+            is_purged = True  # what cannot be read is refused
+        if not is_purged:
+            return None
+        self.refused.add(session)
+        return SkippedItem(session, _PURGED_REASON, _PURGE_THERE_HINT)
+
+    @cached_property
+    def _matcher(self) -> ValueMatcher:
+        return secret_filter.matcher(self._store.paths, self._values)
+
+    def drop(self, remote: str) -> None:
+        """Delete what was fetched of the refused sessions; while another process writes, the next prune does so."""
+        if not self.refused:
+            return
+        tracked = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
+        gone = {ref: oid for ref, oid in tracked.items() if layout.session_of_ref(ref) in self.refused}
+        with suppress(SessgitError):
+            transaction.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
+            paths = self._store.paths
+            with (
+                locks.maintenance_lock(paths, _LOCK_WAIT) as lock,
+                locks.prune_lock(paths, _LOCK_WAIT if lock else 0) as alone,
+            ):
+                if lock and alone:
+                    maintenance.delete_all_leftovers(self._store.path)
+                    maintenance.prune(self._store.path, (lock, alone))

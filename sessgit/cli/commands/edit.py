@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit.branch import edit as edits
-from sessgit.branch import tag as tags
 from sessgit.branch.edit import EditChanges
 from sessgit.cli import blocks, frame, operands, text
 from sessgit.cli.blocks import Column
@@ -214,14 +213,14 @@ def tag(
     ADDRESS; it stays at its turn when the conversation goes on.
     """
     if delete:
-        deleted = tags.delete_tag(cli.context, delete)
-        return _changed(cli, deleted, f"was: {tags.tag_address(deleted)}", is_deleted=True)
+        deleted = edits.delete_tag(cli.context, delete)
+        return _changed(cli, deleted, f"was: {edits.tag_address(deleted)}", is_deleted=True)
     if name is None:
         known = resolve.list_tags(cli.index)
         return Answer(lambda: {"tags": [_tag_json(cli, each) for each in known]}, _tag_table(cli, known))
     target = operands.whole_turn(cli, address, f"tag {name}", changes=True)
-    result = tags.tag_turn(cli.context, name, target, cli.where, force=force)
-    before = f"was: {tags.tag_address(result.before)}" if result.before else ""
+    result = edits.tag_turn(cli.context, name, target, cli.where, force=force)
+    before = f"was: {edits.tag_address(result.before)}" if result.before else ""
     return _changed(cli, result.tag, before if result.changed else "already there")
 
 

@@ -203,9 +203,9 @@ def _export_project(
 def _export_folder(cli: Invocation, format_: Format, branches: list[Branch], folder: Path) -> Answer:
     """Export whole conversations as a folder of the client, or of another system."""
     if format_ == "claude":
-        from sessgit.branch import client_folder
+        from sessgit.branch import restore
 
-        result = client_folder.export_folder(cli.context, branches, folder)
+        result = restore.export_folder(cli.context, branches, folder)
         conversations, files = result.sessions, len(result.files)
     else:
         from sessgit import Session

@@ -18,8 +18,8 @@ from sessgit.model.progress import Progress, no_progress
 from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
-    from sessgit.purge.likely_secrets import LikelySecret
     from sessgit.purge.purge import PurgeProgress, PurgeResult
+    from sessgit.purge.scan import LikelySecret
     from sessgit.store.secret_filter import DeniedValue
 
 _SHORTEST_ID = 4
@@ -57,7 +57,7 @@ def run(
     its end, without the last newline. To continue an interrupted purge, run the same command again. A purged value
     stays forbidden, even if nothing held it, until --lift.
     """
-    from sessgit.purge import denied_values, likely_secrets
+    from sessgit.purge import denied_values, scan
     from sessgit.purge import purge as purges
 
     _check(pattern, secret or lifted, regex=regex, is_query=find or listed)
@@ -77,7 +77,7 @@ def run(
     if must_ask:
         render.check_can_ask(cli, hint)
     with _progress(cli) as progress:
-        likely = likely_secrets.find_likely_secrets(cli.store, progress.reading) if find or secret else []
+        likely = scan.find_likely_secrets(cli.store, progress.reading) if find or secret else []
         if find:
             secrets = [
                 {**frame.attributes(each, "id", "kind", "length"), "lines": each.count, "addresses": list(each.places)}

@@ -76,7 +76,6 @@ def pull(
     are deleted or archived here too, unless new turns would be lost. `sessgit undo` reverts a pull.
     """
     from sessgit.sync import pull as pulling
-    from sessgit.sync import selection
 
     source, named = operands.chosen(cli, remote, addresses)
     with operands.connected(cli, source) as connection:
@@ -84,7 +83,7 @@ def pull(
         if named:
             listed = remotes.remote_refs(cli.env.store, connection)
             with operands.explain_unknown(source, named):
-                sessions = selection.remote_sessions(cli.index, listed, named, cli.where)
+                sessions = pulling.remote_sessions(cli.index, listed, named, cli.where)
         result = pulling.pull_sessions(cli.context, connection, sessions, dry_run=dry_run)
     return Answer(_pulled_json(result, dry_run=dry_run), _pulled_lines(cli, result, dry_run=dry_run))
 
@@ -121,7 +120,7 @@ def _selected(
     cli: Invocation, addresses: Sequence[str], labels: Sequence[str], project: Path | None, *, everything: bool
 ) -> list[str]:
     """Return the sessions to send; those that are named are recorded first."""
-    from sessgit.sync import selection
+    from sessgit.sync import push as pushing
 
     if addresses and (labels or project or everything):
         raise UsageError("addresses cannot be combined with --label, --project or --all.", "Use one of them.")
@@ -134,11 +133,11 @@ def _selected(
         return list(dict.fromkeys(_whole_session(cli, address) for address in addresses))
     if labels or project or everything:
         folder = cli.folder(project) if project else None
-        return selection.chosen_sessions(cli.index, selection.SessionChoice(tuple(labels), folder, everything))
+        return pushing.chosen_sessions(cli.index, pushing.SessionChoice(tuple(labels), folder, everything))
     if not cli.settings.sync.include:
         hint = f"Name them, or use --all, --label or --project. To select them for every push: `{_SETTING}`"
         raise UsageError("no conversations selected.", hint)
-    return selection.included_sessions(cli.index, cli.settings.sync.include, cli.privacy)
+    return pushing.included_sessions(cli.index, cli.settings.sync.include, cli.privacy)
 
 
 def _whole_session(cli: Invocation, address: str) -> str:
@@ -164,7 +163,6 @@ def sync(cli: Invocation, remote: str = REMOTE) -> Answer:
     """
     from sessgit.sync import pull as pulling
     from sessgit.sync import push as pushing
-    from sessgit.sync import selection
 
     include = cli.settings.sync.include
     pushed: PushResult | None = None
@@ -172,7 +170,7 @@ def sync(cli: Invocation, remote: str = REMOTE) -> Answer:
     with operands.connected(cli, remotes.find_remote(cli.env.store, remote)) as connection:
         pulled = pulling.pull_sessions(cli.context, connection)
         if include:
-            sessions = selection.included_sessions(cli.index, include, cli.privacy)
+            sessions = pushing.included_sessions(cli.index, include, cli.privacy)
             try:
                 pushed = pushing.push_sessions(cli.context, connection, pushing.PushRequest(sessions))
             except SessgitError as error:  # what was pulled is here all the same
