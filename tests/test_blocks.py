@@ -8,9 +8,9 @@ from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.cli import blocks, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.invocation import Invocation, Terminal
+from sessgit.cli import text
+from sessgit.cli.invocation import Invocation, Paint, Terminal
+from sessgit.cli.text import Column
 from sessgit.environment import Environment
 
 WORDS = st.text(st.sampled_from("ab 語é,."), max_size=30).map(str.strip)
@@ -24,7 +24,7 @@ def terminal(width: int, *, colour: bool = False) -> Invocation:
 
 @given(WORDS, st.integers(0, 40))
 def test_a_cut_text_fits_and_keeps_its_style(words: str, columns: int) -> None:
-    painted = text.Paint(True)("bold", words)
+    painted = Paint(True)("bold", words)
     assert text.width(text.cut(words, columns)) <= columns
     assert text.without_colours(text.cut(painted, columns)) == text.cut(words, columns)
     assert text.cut(painted, columns).startswith("\033[1m") == bool(words)
@@ -43,31 +43,31 @@ def test_a_spread_line_is_as_wide_as_the_page(start: str, middle: str, end: str,
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=6), st.integers(40, 90), st.booleans())
 def test_the_columns_of_a_table_fit_and_align(rows: list[tuple[str, str, str]], width: int, colour: bool) -> None:
     columns = (Column("yellow", least=1), Column(is_path=True, least=6), Column("dim", right=True, optional=True))
-    lines = list(blocks.table(terminal(width, colour=colour), columns, rows, indent=2))
+    lines = list(text.table(terminal(width, colour=colour), columns, rows, indent=2))
     assert len({text.width(line) for line in lines}) == 1
     assert all(text.width(line) <= width for line in lines)
 
 
 def test_the_widest_columns_are_cut_and_optional_ones_left_out() -> None:
     columns = (Column(), Column(least=12), Column(optional=True))
-    assert blocks.fit_widths(columns, [10, 30, 8], 52) == [10, 30, 8]
-    assert blocks.fit_widths(columns, [10, 30, 8], 45) == [10, 23, 8]
-    assert blocks.fit_widths(columns, [10, 30, 8], 33) == [10, 21, 0]
-    assert blocks.fit_widths(columns, [10, 30, 8], 20) == [10, 8, 0]
-    assert blocks.fit_widths((Column(least=4), Column(least=8)), [20, 30], 32) == [15, 15]
-    assert blocks.fit_widths((Column(), Column(least=1)), [0, 3], 2) == [0, 2]
+    assert text.fit_widths(columns, [10, 30, 8], 52) == [10, 30, 8]
+    assert text.fit_widths(columns, [10, 30, 8], 45) == [10, 23, 8]
+    assert text.fit_widths(columns, [10, 30, 8], 33) == [10, 21, 0]
+    assert text.fit_widths(columns, [10, 30, 8], 20) == [10, 8, 0]
+    assert text.fit_widths((Column(least=4), Column(least=8)), [20, 30], 32) == [15, 15]
+    assert text.fit_widths((Column(), Column(least=1)), [0, 3], 2) == [0, 2]
 
 
 def test_a_field_folds_between_its_parts_and_wraps_long_ones() -> None:
-    assert list(blocks.field(terminal(40), "Size  ", ["3 turns", "", "14 messages", "20 cells of several kinds"])) == [
+    assert list(text.field(terminal(40), "Size  ", ["3 turns", "", "14 messages", "20 cells of several kinds"])) == [
         "Size  3 turns  ·  14 messages",
         "      20 cells of several kinds",
     ]
-    assert list(blocks.field(terminal(20), "Why  ", ["a reason of many words"], between=" ")) == [
+    assert list(text.field(terminal(20), "Why  ", ["a reason of many words"], between=" ")) == [
         "Why  a reason of",
         "     many words",
     ]
-    assert not list(blocks.field(terminal(40), "None", ["", ""]))
+    assert not list(text.field(terminal(40), "None", ["", ""]))
 
 
 def test_lists_say_how_many_more_there_are() -> None:
@@ -78,11 +78,11 @@ def test_lists_say_how_many_more_there_are() -> None:
 
 
 def test_a_heading_folds_between_facts_below_its_title() -> None:
-    assert list(blocks.heading(terminal(40), "a41f", "parser", "~/code/calc", "claude", "12 turns")) == [
+    assert list(text.heading(terminal(40), "a41f", "parser", "~/code/calc", "claude", "12 turns")) == [
         "a41f  parser  ·  ~/code/calc  ·  claude",
         "      12 turns",
     ]
-    assert list(blocks.heading(terminal(40), "a41f@2", "", "14:02")) == ["a41f@2  ·  14:02"]
+    assert list(text.heading(terminal(40), "a41f@2", "", "14:02")) == ["a41f@2  ·  14:02"]
 
 
 def test_a_text_that_was_cut_is_not_measured_character_by_character() -> None:

@@ -21,7 +21,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
-from sessgit.cli import app, completion, invocation, options
+from sessgit.cli import app, completion, frame, invocation
 from sessgit.errors import ROOM, SessgitError
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
@@ -421,10 +421,10 @@ def test_completion_tells_what_an_id_is(sessgit: Shell) -> None:
 
 
 def test_each_named_completion_is_there() -> None:
-    sources = (Path(app.__file__).parent / "options.py", *(Path(app.__file__).parent / "commands").glob("*.py"))
+    sources = (Path(app.__file__).parent / "frame.py", *(Path(app.__file__).parent / "commands").glob("*.py"))
     named = {name for path in sources for name in re.findall(r'complete="(\w+)"', path.read_text("utf-8"))}
     assert {"addresses", "cells", "files", "tags", "destinations"} <= named
-    for name in named | {*options._COMPLETIONS.values()}:
+    for name in named | {*frame._COMPLETIONS.values()}:
         assert getattr(completion, name)("no such word") == []
 
 

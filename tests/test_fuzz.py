@@ -27,7 +27,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.agents.claude import home, marks
 from sessgit.agents.claude.lines import make
 from sessgit.agents.line import no_redaction
-from sessgit.cli import options, text
+from sessgit.cli import frame, text
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, globs, humanize, ids, long_strings, search_query, stored_fields
@@ -294,7 +294,7 @@ WORD = st.sampled_from(EVIL) | st.text(max_size=30)
 PADS = ("insights", "claims", "cycles", "passes")
 WORD_READERS: tuple[Callable[[str], Any], ...] = (
     ids.parse_address, ids.check_name, ids.check_tag, search_query.parse_query,
-    lambda word: options.parse_time(word, 1e9),
+    lambda word: frame.parse_time(word, 1e9),
     lambda word: globs.matches(word, "/home/ada/x.py"), humanize.quote_for_shell,
 )  # fmt: skip
 

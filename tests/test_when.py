@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.cli.options import parse_time
+from sessgit.cli.frame import parse_time
 from sessgit.errors import UsageError
 
 NOW = datetime(2026, 3, 10, 13, 30, tzinfo=UTC).timestamp()

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from sessgit import __version__
 from sessgit.cli import frame, render
-from sessgit.cli.options import Command, Light
+from sessgit.cli.frame import Command, Light
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 
 GROUPS = {

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.cli.text import Paint
 from sessgit.errors import NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.model import canonical, ids
 from sessgit.model.frozen import frozen
@@ -31,6 +30,22 @@ _SHORT = 8
 """Characters of an id that are shown; more if they are not unique, as in ids that are no uuids."""
 _WIDEST = 160
 """A wider line is hard to read."""
+_CODES = {
+    "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
+}  # fmt: skip
+
+
+class Paint:
+    """`paint("bold", text)`: the text in a style, or as it is without a style or where there are no colours."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def __call__(self, style: str, text: str) -> str:
+        if not self._on or not style or not text.strip():
+            return text
+        codes = ";".join(_CODES[word] for word in style.split())
+        return f"\033[{codes}m{text}\033[0m"
 
 
 @frozen

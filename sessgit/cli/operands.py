@@ -300,7 +300,7 @@ def as_of_headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
     """Yield the line above a page that says as of when it is; nothing if it is as of now."""
     if asof is None:
         return
-    from sessgit.cli import blocks
+    from sessgit.cli import text
     from sessgit.model import canonical
 
     past, operation = asof.past, asof.past.operation
@@ -311,10 +311,10 @@ def as_of_headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
     when = time.strftime(text.clock(cli.now, [moment]), time.localtime(moment))
     before, after = f"As of {when}, after “", f"” ({', '.join(notes)})"
     room = max(12, cli.width - text.width(before) - text.width(after))
-    yield from blocks.paragraph(cli, before + text.cut(_operation_summary(asof), room) + after, "dim")
+    yield from text.paragraph(cli, before + text.cut(_operation_summary(asof), room) + after, "dim")
     if past.lost:
         count = text.counted(len(past.lost), "conversation")
-        yield from blocks.paragraph(cli, f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
+        yield from text.paragraph(cli, f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
 
 
 def as_of_json(asof: AsOf | None) -> dict[str, Any] | None:

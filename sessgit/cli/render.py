@@ -16,8 +16,7 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from sessgit.cli import text
-from sessgit.cli.invocation import Invocation
-from sessgit.cli.text import Paint
+from sessgit.cli.invocation import Invocation, Paint
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
 from sessgit.model.progress import Progress, no_progress

@@ -13,9 +13,8 @@ from sessgit.branch import edit
 from sessgit.branch.archive import ArchiveResult, OldSessions
 from sessgit.branch.delete import DeletionPlan
 from sessgit.cli import frame, operands, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import ADDRESSES, DRY_RUN, YES, Answer, option, parse_time
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESSES, DRY_RUN, YES, option, parse_time
 from sessgit.cli.pages import ls as page
 from sessgit.errors import UsageError
 from sessgit.history import ls

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from sessgit.cli import blocks, frame, operands, render, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, render, text
+from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS, option
 from sessgit.cli.pages import cells, code_diff, turn_pieces
+from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import resolve
 from sessgit.history.cells import CellDetail, Node, cell_at, cell_details
@@ -148,9 +147,9 @@ def _deciding_calls(cli: Invocation, result: BisectResult) -> DecidingCalls:
 
 def _result_lines(cli: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
     """Yield the first bad turn and the good one before it, what happened between them, and what to do next."""
-    yield from blocks.session_heading(cli, result.branch)
+    yield from text.session_heading(cli, result.branch)
     yield ""
-    yield from blocks.paragraph(cli, _verdict(result), "bold")
+    yield from text.paragraph(cli, _verdict(result), "bold")
     yield ""
     for row in (result.good, result.bad):
         yield from _turn(cli, result, row, calls)
@@ -200,7 +199,7 @@ def _changes(cli: Invocation, result: BisectResult) -> Iterator[str]:
         project = result.branch.state.project
         names = [turn_pieces.path(cli, project, name, cli.width - 12) for name in result.files]
         yield ""
-        yield from blocks.field(cli, "Changed", text.some(names, _FILES), width=10, between="  ")
+        yield from text.field(cli, "Changed", text.some(names, _FILES), least=10, between="  ")
 
 
 def _steps(cli: Invocation, result: BisectResult) -> Iterator[str]:
@@ -209,14 +208,14 @@ def _steps(cli: Invocation, result: BisectResult) -> Iterator[str]:
     commits = len({test.commit for _, test in steps if test.seconds is not None})
     at = f", at {text.counted(commits, 'commit')}" if commits else ""
     marks = " ".join(f"{turn}{_MARKS[test.verdict][0]}" for turn, test in steps)
-    yield from blocks.paragraph(cli, f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
+    yield from text.paragraph(cli, f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
     skipped = {turn: test.why for turn, test in steps if test.verdict == "skip"} | dict(result.untested)
     by_reason: dict[str, list[int]] = {}
     for turn, reason in sorted(skipped.items()):
         by_reason.setdefault(reason, []).append(turn)
     for reason, turns in by_reason.items():
         ranges = ", ".join(text.some(humanize.format_ranges(turns, "-"), _RANGES))
-        yield from blocks.paragraph(cli, f"Skipped {ranges}: {text.clean(reason)}.")
+        yield from text.paragraph(cli, f"Skipped {ranges}: {text.clean(reason)}.")
 
 
 def _next_commands(cli: Invocation, result: BisectResult) -> Iterator[str]:
@@ -228,7 +227,7 @@ def _next_commands(cli: Invocation, result: BisectResult) -> Iterator[str]:
     if result.files:
         file = text.clean(turn_pieces.path(cli, result.branch.state.project, result.files[-1], 200))
         commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
-    yield from blocks.table(cli, (Column(), Column(optional=True)), [*commands.items()])
+    yield from text.table(cli, (Column(), Column(optional=True)), [*commands.items()])
 
 
 def _as_json(result: BisectResult, command: str, pattern: str, calls: DecidingCalls) -> dict[str, Any]:

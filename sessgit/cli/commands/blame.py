@@ -9,9 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from sessgit.cli import frame, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import blame as blames
 from sessgit.history.blame import Author, Blame, BlamedLine

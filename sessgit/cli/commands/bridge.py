@@ -12,8 +12,8 @@ import typer
 
 from sessgit.api.bridge import LONGEST_REQUEST, Answer, Bridge
 from sessgit.cli import frame, mcp, operands, render
+from sessgit.cli.frame import argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.store.index import Branch
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sessgit.cli import frame, operands, render, text
-from sessgit.cli.blocks import paragraph, session_heading
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import ADDRESS, CELL_ADDRESS, LIMIT, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS, CELL_ADDRESS, LIMIT, argument, option
 from sessgit.cli.pages import cells as cells_page
 from sessgit.cli.pages import turn_pieces
+from sessgit.cli.text import paragraph, session_heading
 from sessgit.errors import NotFoundError
 from sessgit.history import cell_graph, resolve, why
 from sessgit.history import cells as listing

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from sessgit.agents.values import Mend
 from sessgit.check import verify as verification
 from sessgit.check.verify import Verified
-from sessgit.cli import blocks, client_notes, frame, operands, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import client_notes, frame, operands, render, text
+from sessgit.cli.frame import DRY_RUN, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import DRY_RUN, argument, option
 from sessgit.errors import DamageError, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.finding import Finding
@@ -86,14 +85,14 @@ def _verified(cli: Invocation, report: Verified, *, deep: bool) -> Iterator[str]
     else:
         outcome = "they are intact, but other parts of the store are not"
     style = "green" if report.is_sound else ""
-    yield from blocks.paragraph(cli, f"{sessions}, {text.counted(report.turns, 'turn')}: {outcome}.", style)
+    yield from text.paragraph(cli, f"{sessions}, {text.counted(report.turns, 'turn')}: {outcome}.", style)
     hashes = f"{text.counted(report.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
     checks = {"Checked": hashes, "Recomputed": "cells and texts, from the lines"}
     if deep:
         checks["Cut"] = f"{text.counted(report.cut or 0, 'file')} rebuilt and cut into turns again"
         checks["Hashed"] = "every object, by git fsck --strict"
     for label, check in checks.items():
-        yield from blocks.field(cli, label, [check], width=11)
+        yield from text.field(cli, label, [check], least=11)
 
 
 @frame.command("repair", needs="store")
@@ -148,14 +147,14 @@ def repair(
 def _repaired(cli: Invocation, repaired: Repaired, next_step: str, *, dry_run: bool) -> Iterator[str]:
     """Yield the page of `repair`; `next_step` says how the repaired session is continued, or is ``""``."""
     for sentence in _restored(cli, repaired, dry_run=dry_run):
-        yield from blocks.paragraph(cli, sentence)
+        yield from text.paragraph(cli, sentence)
     if repaired.was_sound:
         return
     # Findings about objects advise this command.
     yield from _findings(cli, (replace(one, next="") if one.objects else one for one in repaired.findings))
     yield from _mends(cli, repaired)
     for sentence in _outcome(cli, repaired, dry_run=dry_run):
-        yield from blocks.paragraph(cli, sentence)
+        yield from text.paragraph(cli, sentence)
     if repaired.made is not None:
         yield from client_notes.written(repaired.made.files)
         yield canonical.printable(next_step)
@@ -189,7 +188,7 @@ def _mends(cli: Invocation, repaired: Repaired) -> Iterator[str]:
     for mends in groups.values():
         limit = _MENDS if len(mends) == _MENDS else _MENDS - 1
         for mend in mends[:limit]:
-            yield from blocks.field(cli, cli.paint("bold", _place(repaired, mend)), [mend.what])
+            yield from text.field(cli, cli.paint("bold", _place(repaired, mend)), [mend.what])
         if len(mends) > limit:
             yield f"{_place(repaired, mends[limit])}and {len(mends) - limit:,} more of this kind"
 
@@ -273,14 +272,14 @@ def _diagnosed(cli: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
     else:
         notes = f"; {text.counted(len(diagnosis.findings), 'note')}" if diagnosis.findings else ""
         summary = f"No problems found{notes}."
-    yield from blocks.paragraph(cli, summary)
+    yield from text.paragraph(cli, summary)
     versions = [f"sessgit {diagnosis.version}", f"Python {diagnosis.python}", f"git {diagnosis.git or 'missing'}"]
     if diagnosis.clients:
         others = len(diagnosis.clients) - _CLIENTS
         more = f" and {others:,} more" if others > 0 else ""
         versions.append(f"clients {', '.join(diagnosis.clients[:_CLIENTS])}{more}")
-    yield from blocks.field(cli, "", versions, between=" · ")
-    yield from blocks.paragraph(cli, "Run `sessgit verify` to check the store.")
+    yield from text.field(cli, "", versions, between=" · ")
+    yield from text.paragraph(cli, "Run `sessgit verify` to check the store.")
 
 
 def _without_home(cli: Invocation, finding: Finding) -> Finding:
@@ -310,7 +309,7 @@ def _block(cli: Invocation, where: str, outcome: str, *sentences: str) -> Iterat
     place = text.cut(canonical.printable(where), cli.width - 2 - text.width(outcome))
     yield f"{cli.paint('bold', place)}  {outcome}"
     for sentence in filter(None, sentences):
-        yield from blocks.paragraph(cli, sentence, indent=4)
+        yield from text.paragraph(cli, sentence, indent=4)
 
 
 def _with_objects(findings: Iterable[Finding]) -> list[dict[str, object]]:

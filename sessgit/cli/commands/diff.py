@@ -8,10 +8,9 @@ from itertools import chain, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sessgit.cli import blocks, frame, operands, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, text
+from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import diff as diffs
 from sessgit.history.diff import ConversationDiff, DiffSide
@@ -86,7 +85,7 @@ def _diff_lines(cli: Invocation, diff: ConversationDiff) -> Iterator[str]:
     """Yield the whole page: shared turns as one line, the turns of each side, then files, cost and last answers."""
     page = _Page(cli, diff)
     yield from page.heads()
-    yield blocks.band(cli, page.shared())
+    yield text.band(cli, page.shared())
     if partial := diff.partial:
         mark, part, whole = ("−", partial.a, partial.b) if partial.a < partial.b else ("+", partial.b, partial.a)
         cells = text.counted(whole, "cell")
@@ -114,7 +113,7 @@ class _Page:
         self.column = (cli.width - 2) // 2 if self.is_wide else cli.width
 
     def heads(self) -> Iterator[str]:
-        titles = [f"{self.cli.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
+        titles = [f"{self.cli.ident(side.branch.name)}  {text.title(side.branch.state)}" for _, side in self.sides]
         if self.is_wide:
             yield from self._side_by_side(*([self.cli.paint("bold", text.cut(name, self.column))] for name in titles))
             return

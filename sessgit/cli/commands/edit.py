@@ -9,11 +9,10 @@ from typing import Literal
 
 from sessgit.branch import edit as edits
 from sessgit.branch.edit import EditChanges
-from sessgit.cli import blocks, frame, operands, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, text
+from sessgit.cli.frame import ADDRESS, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS, argument, option
+from sessgit.cli.text import Column
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import Tag
@@ -110,7 +109,7 @@ def edit(
 
 def _values(cli: Invocation, state: Session) -> Iterator[str]:
     ident = cli.ident(state.id)
-    yield f"{cli.paint('yellow', ident)}  {text.cut(blocks.title(state), cli.width - text.width(ident) - 2)}"
+    yield f"{cli.paint('yellow', ident)}  {text.cut(text.title(state), cli.width - text.width(ident) - 2)}"
     values = {
         "Description": [state.description],
         "Labels": map(text.label, sorted(state.labels)),
@@ -122,7 +121,7 @@ def _values(cli: Invocation, state: Session) -> Iterator[str]:
     lines = [
         line
         for label, parts in values.items()
-        for line in blocks.field(cli, label, parts, width=_LABEL_WIDTH, between=", ")
+        for line in text.field(cli, label, parts, least=_LABEL_WIDTH, between=", ")
     ]
     if not lines and not state.name:
         lines = ["Nothing is set yet: sessgit edit --help"]
@@ -163,7 +162,7 @@ def rename(
         swapped = f"sessgit rename {quote_for_shell(name or '')} {quote_for_shell(address)}"
         raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None
     result = edits.edit_session(cli.context, edits.addressed_session(target), changes)
-    note = f"was: {blocks.title(result.before, 100)}"
+    note = f"was: {text.title(result.before, 100)}"
     if not result.commit:
         note = "already its name" if result.after.name else "it has no name"
     document = {
@@ -275,4 +274,4 @@ def _tag_table(cli: Invocation, known: list[Tag]) -> Iterator[str]:
         Column(least=_NARROWEST), Column("yellow"), Column(least=_NARROWEST // 2, optional=True),
         Column("dim", optional=True),
     )  # fmt: skip
-    yield from blocks.table(cli, columns, rows)
+    yield from text.table(cli, columns, rows)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit.cli import client_notes, frame, operands, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import export, tree
 from sessgit.history.export import ExportChoice, Families

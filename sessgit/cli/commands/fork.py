@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from sessgit.branch import fork as forks
 from sessgit.branch.fork import ForkResult
-from sessgit.cli import blocks, client_notes, frame, operands, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import client_notes, frame, operands, text
+from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point, resolve
 from sessgit.history.fork_point import ForkPoint
@@ -146,4 +145,4 @@ def _worktree(cli: Invocation, tree: Worktree) -> Iterator[str]:
         f"Earlier turns name files in {cli.shown(tree.source)}: tell the agent the new folder.",
         *([] if tree.branch else ["To make a branch:  git switch -c NAME, in the worktree"]),
     ):
-        yield from blocks.paragraph(cli, paragraph)
+        yield from text.paragraph(cli, paragraph)

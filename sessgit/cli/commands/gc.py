@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from sessgit.check import gc as checks
 from sessgit.check.gc import Collected
 from sessgit.cli import frame, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import YES, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import YES, option
 from sessgit.store.maintenance import ObjectCount
 from sessgit.store.settings import span_seconds
 

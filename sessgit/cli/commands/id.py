@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sessgit import agents
 from sessgit.cli import frame, operands, render
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import ADDRESS, Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS
 from sessgit.history import resolve
 from sessgit.model import ids
 

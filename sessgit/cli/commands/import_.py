@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
 from sessgit.api.values import ImportedSession
-from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
+from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.exchange.systems import FolderImport
 from sessgit.history import search
@@ -223,7 +222,7 @@ def _full(cli: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[s
     yield f"{imported} {'would be ' if dry_run else ''}imported from {report.system}{were}"
     rows = [_row(session) for session in report.changed[:_LIMIT]]
     columns = (Column(), Column("yellow"), Column(least=12), Column("dim", least=1))
-    yield from blocks.table(cli, columns, rows)
+    yield from text.table(cli, columns, rows)
     yield from _more(report.changed)
     for outcome, phrase in _SKIPPED.items():
         if outcomes[outcome]:

@@ -12,9 +12,8 @@ from typing import Literal
 from sessgit import agents
 from sessgit.agents import Client
 from sessgit.cli import frame, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import AGENT, FOLDER, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import AGENT, FOLDER, argument, option
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import canonical
 from sessgit.record import install as hooks

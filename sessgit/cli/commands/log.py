@@ -11,12 +11,11 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import blocks, frame, operands, render, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, render, text
+from sessgit.cli.frame import ADDRESS, AT_OP, LIMIT, SINCE, Answer, option, parse_time
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS, AT_OP, LIMIT, SINCE, option, parse_time
 from sessgit.cli.pages import rails
+from sessgit.cli.text import Column
 from sessgit.errors import SessgitError, UsageError
 from sessgit.history import log as logs
 from sessgit.history import views
@@ -151,9 +150,9 @@ def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
     total = ", ".join(filter(None, (text.counted(state.turns, "turn"), f"{tokens} tokens", cost)))
     model = next((model for row in reversed(log.rows) if (model := row.trailer("Model"))), "")
     project = text.clean(cli.short(state.project))
-    yield from blocks.session_heading(cli, log.branch, project, text.clean(model), total)
+    yield from text.session_heading(cli, log.branch, project, text.clean(model), total)
     if state.origin is not None and (left := ancestry.fork_place(cli.index, log.branch)):
-        yield cli.paint("dim", f"{' ' * len(name)}  from {blocks.fork_place(cli, left)}")
+        yield cli.paint("dim", f"{' ' * len(name)}  from {text.fork_place(cli, left)}")
 
 
 def _oneline_lines(cli: Invocation, log: BranchLog, *, reverse: bool) -> Iterator[str]:
@@ -225,7 +224,7 @@ class _LogPage:
         lines: list[str] = []
         drawn = set[str]()
         for side in self.log.left.get(turn, ()):
-            lines.append(self._note("┊", f"{blocks.side_branch_phrase(side)}: {self.cli.ident(side.branch.name)}"))
+            lines.append(self._note("┊", f"{text.side_branch_phrase(side)}: {self.cli.ident(side.branch.name)}"))
             if self.options.rewound:
                 lines += self._side_branch(side)
                 drawn.add(side.branch.name)
@@ -263,7 +262,7 @@ class _LogPage:
     def _merge(self, verb: str, theirs: str, turns: str = "") -> str:
         branch = self.cli.index.branch(theirs)
         name = self.cli.ident(theirs) if branch else text.clean(layout.short_name(theirs), 30)
-        title = f"  {blocks.title(branch.state)}" if branch else ""
+        title = f"  {text.title(branch.state)}" if branch else ""
         return self._note("○─┐", f"{verb} {name}{title}{turns}")
 
     def _fork(self, fork: ForkEntry) -> str:
@@ -273,8 +272,8 @@ class _LogPage:
         name = self.paint("yellow", self.cli.ident(fork.branch.name))
         place = f"  (at {text.clean(fork.cell)})" if fork.cell else ""
         if fork.is_elsewhere:
-            place = f"  (from {blocks.fork_place(self.cli, fork.left)})"
-        return f"{start}  ↳ {name}  {blocks.title(state)}{place}"
+            place = f"  (from {text.fork_place(self.cli, fork.left)})"
+        return f"{start}  ↳ {name}  {text.title(state)}{place}"
 
     def _turn(self, row: Row, title: str, mark: str = "●") -> str:
         paint, new = self.paint, text.new_tokens(row.tokens)
@@ -328,7 +327,7 @@ def _graph_lines(cli: Invocation, family: list[Branch], limit: int | None, *, re
             parents.setdefault(key, parent)
             times.setdefault(key, max(row.time, times[parent]))  # a turn is above its parent, whatever the clock said
             parent = key
-        title = "" if layout.is_side_branch(branch.name) else f" {blocks.title(branch.state, 40)}"
+        title = "" if layout.is_side_branch(branch.name) else f" {text.title(branch.state, 40)}"
         tips.setdefault(parent, []).append(f"  {cli.ident(branch.name)}{title}")
     oldest_first = sorted(parents, key=times.__getitem__)
     shown = 0
@@ -361,7 +360,7 @@ def _commit_lines(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> 
             (f"{cli.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
         )
     columns = (Column("yellow"), Column("dim"), Column(least=8), Column("dim", least=16))
-    yield from blocks.table(cli, columns, rows)
+    yield from text.table(cli, columns, rows)
 
 
 def _commit_json(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:

@@ -8,9 +8,20 @@ from typing import Literal
 
 from sessgit import agents
 from sessgit.cli import frame, render
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import (
+    AGENT,
+    EVERYWHERE,
+    LABELS,
+    LIMIT,
+    PATHS,
+    PROJECT,
+    SINCE,
+    Answer,
+    at_least_0,
+    option,
+    parse_time,
+)
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import AGENT, EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, at_least_0, option, parse_time
 from sessgit.cli.pages import ls as page
 from sessgit.history import ls
 

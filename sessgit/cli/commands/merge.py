@@ -10,10 +10,9 @@ from typing import Any, Literal
 from sessgit.branch import edit
 from sessgit.branch.merge import MergeResult, NewSession
 from sessgit.branch.merge_plan import MergePlan, PickPlan
-from sessgit.cli import blocks, client_notes, frame, operands, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import client_notes, frame, operands, text
+from sessgit.cli.frame import DRY_RUN, INTO, NEW, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
 from sessgit.errors import UsageError
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
@@ -228,7 +227,7 @@ def _turns(numbers: Sequence[int]) -> str:
 
 
 def _line(cli: Invocation, label: str, parts: Iterable[str], *, style: str = "", between: str = " · ") -> Iterator[str]:
-    return blocks.field(cli, f"  {label}", parts, width=_LABEL, style=style, between=between)
+    return text.field(cli, f"  {label}", parts, least=_LABEL, style=style, between=between)
 
 
 def _united(decision: Decision) -> str:

@@ -8,10 +8,9 @@ from typing import Any
 
 from sessgit.branch import edit, pad_changes
 from sessgit.branch.pad_changes import EntryPlace, MakeChange, PadResult
-from sessgit.cli import blocks, frame, operands, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, text
+from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import fork_point, pad_lists
 from sessgit.model import pad as pads
@@ -160,7 +159,7 @@ def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False
     `named` says that commands have to name the session, since it need not be the current one.
     """
     ident = cli.ident(state.id)
-    yield from blocks.heading(cli, ident, blocks.title(state))
+    yield from text.heading(cli, ident, text.title(state))
     if pad.entries or state.stage or state.confidence is not None:
         yield from _facts(cli, state, pad)
         yield from _lists(cli, state, pad)
@@ -168,7 +167,7 @@ def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False
         if len(gains := pads.gains_by_cycle(pad, state.id)) > 1:
             trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
             counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
-            yield from blocks.field(cli, "New", [counts, trend], width=_LABEL)
+            yield from text.field(cli, "New", [counts, trend], least=_LABEL)
         step = pads.next_step(pad, state.id, state.stage, state.confidence)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
         next_step = _next(sentence, _command(step.command, ident if named else ""), cli.width - _LABEL)
@@ -236,12 +235,12 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 def _facts(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     stage = [text.clean(state.stage, 40) or "none yet", f"cycle {pads.current_cycle(pad, state.id)}"]
-    yield from blocks.field(cli, "Stage", stage, width=_LABEL)
+    yield from text.field(cli, "Stage", stage, least=_LABEL)
     values = [f"{value:g}" for value in pads.confidence_history(pad, state.id, state.confidence)[-_CYCLES:]]
     if values:
         current = "none" if state.confidence is None else values.pop()
         was = f"(was {', '.join(values)})" if values else ""
-        yield from blocks.field(cli, "Confidence", [current, was], width=_LABEL, between="  ")
+        yield from text.field(cli, "Confidence", [current, was], least=_LABEL, between="  ")
 
 
 def _lists(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
@@ -256,7 +255,7 @@ def _lists(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
                 yield cli.paint("bold", heading or text.cut(f"Thesis{details}", cli.width))
             answer = f": {entry.answer}" if entry.answer else ""
             words = f"{entry.text}{details if heading else ''}" + (f"\nresolved{answer}" if entry.resolved else "")
-            yield from blocks.field(cli, f"  {cli.paint('yellow', ids[entry.id])}  ", [words])
+            yield from text.field(cli, f"  {cli.paint('yellow', ids[entry.id])}  ", [words])
 
 
 def _details(cli: Invocation, state: Session, entry: Entry, ids: dict[str, str]) -> str:

@@ -6,8 +6,8 @@ import json
 import sys
 
 from sessgit.cli import frame, prompt, render, text
+from sessgit.cli.frame import option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import option
 from sessgit.history import views
 from sessgit.model import canonical, humanize, ids
 

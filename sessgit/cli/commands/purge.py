@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import YES, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import YES, argument, option
+from sessgit.cli.text import Column
 from sessgit.errors import UsageError
 from sessgit.model import canonical
 from sessgit.model.progress import Progress, no_progress
@@ -165,7 +164,7 @@ def _result_lines(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Ite
         yield from _hits(cli, result)
     if not dry_run and result.objects:
         checked = f"Checked: none of {text.counted(result.objects, 'object')} and no file of the store holds it"
-        yield from blocks.paragraph(cli, f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
+        yield from text.paragraph(cli, f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
     yield from (f"a tag that held it was renamed to “{text.clean(new)}”" for _, new in result.tags)
     yield from _remaining_lines(cli, result)
     yield from _outside(cli, result, dry_run=dry_run)
@@ -181,11 +180,11 @@ def _secret_lines(cli: Invocation, likely: Sequence[LikelySecret]) -> Iterator[s
         for secret in likely
     ]
     columns = (Column("yellow"), Column(), Column(right=True), Column())
-    for secret, line in zip(likely, blocks.table(cli, columns, rows), strict=True):
+    for secret, line in zip(likely, text.table(cli, columns, rows), strict=True):
         yield line
         places = [cli.ident(name) + at + turn for name, at, turn in (place.partition("@") for place in secret.places)]
         more = " and more: --json" if len(places) > _PLACES else ""
-        yield from blocks.paragraph(cli, (", ".join(places[:_PLACES]) or "not on any branch") + more, indent=10)
+        yield from text.paragraph(cli, (", ".join(places[:_PLACES]) or "not on any branch") + more, indent=10)
     yield "Remove one: sessgit purge --secret ID"
 
 
@@ -196,7 +195,7 @@ def _denied_lines(cli: Invocation, values: Sequence[DeniedValue]) -> Iterator[st
         return
     for value in values:
         lost = "no longer blocked, since the store's key is lost: purge it again" if value.lost else ""
-        yield from blocks.field(cli, f"{cli.paint('yellow', value.id)}  ", [value.time, lost], between="  ")
+        yield from text.field(cli, f"{cli.paint('yellow', value.id)}  ", [value.time, lost], between="  ")
     yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
@@ -229,7 +228,7 @@ def _hits(cli: Invocation, result: PurgeResult) -> Iterator[str]:
     """Yield a block for each conversation: its turns, and the places in words."""
     for hit in result.sessions:
         turns = text.numbers("turn", hit.turns, _TURNS) + ": " if hit.turns else ""
-        yield from blocks.field(cli, f"  {cli.paint('yellow', hit.session[:8])}  ", [turns + ", ".join(hit.places)])
+        yield from text.field(cli, f"  {cli.paint('yellow', hit.session[:8])}  ", [turns + ", ".join(hit.places)])
 
 
 def _remaining_lines(cli: Invocation, result: PurgeResult) -> Iterator[str]:
@@ -238,7 +237,7 @@ def _remaining_lines(cli: Invocation, result: PurgeResult) -> Iterator[str]:
         occur = "line of it also occurs" if result.lines == 1 else "lines of it also occur"
         stay = "its own elsewhere, and stays" if result.lines == 1 else "their own elsewhere, and stay"
         hint = "To purge several values, use sessgit purge --regex."
-        yield from blocks.paragraph(cli, f"{result.lines:,} long {occur} on {stay}. {hint}")
+        yield from text.paragraph(cli, f"{result.lines:,} long {occur} on {stay}. {hint}")
 
 
 def _outside(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
@@ -250,7 +249,7 @@ def _outside(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator
             yield f"  and {len(result.client) - _FILES} more: --json lists all"
     if result.remotes:
         hold = "Remotes hold" if len(result.remotes) > 1 else "A remote holds"
-        yield from blocks.paragraph(
+        yield from text.paragraph(
             cli,
             f"{hold} it too: {', '.join(map(canonical.printable, result.remotes))}. sessgit push replaces its branches;"
             " the old objects stay in that repository until it is pruned.",

@@ -9,10 +9,9 @@ from functools import partial
 
 from sessgit.check import recover as checks
 from sessgit.check.recover import Outcome
-from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import option
 from sessgit.history import client_files
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
@@ -75,11 +74,11 @@ def _session_lines(cli: Invocation, outcome: Outcome) -> Iterator[str]:
         yield "Nothing needs to be recovered."
     for recovered in outcome.sessions:
         state, ident = recovered.branch.state, cli.ident(recovered.branch.name)
-        yield from blocks.heading(
+        yield from text.heading(
             cli,
             ident,
-            blocks.title(state, 40),
-            blocks.ago(cli, state.updated) or "time unknown",
+            text.title(state, 40),
+            text.ago(cli, state.updated) or "time unknown",
             f"{text.counted(recovered.turns, 'turn')} recorded" if recovered.turns else "fully recorded",
             _CUT.get(recovered.cut, ""),
         )

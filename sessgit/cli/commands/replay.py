@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sessgit.cli import frame, operands, render, text
-from sessgit.cli.blocks import paragraph, session_heading
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import ANY_ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ANY_ADDRESS, option
 from sessgit.cli.pages import cells as cell_pages
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.pages.cells import CellLines
+from sessgit.cli.text import paragraph, session_heading
 from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point
 from sessgit.history.resolve import ResolvedTarget

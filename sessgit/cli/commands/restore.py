@@ -11,10 +11,9 @@ from sessgit import agents
 from sessgit.agents.transcript import Transcript
 from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
-from sessgit.cli import blocks, client_notes, frame, operands, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import client_notes, frame, operands, render, text
+from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import client_files, pad_lists
 from sessgit.history.resolve import ResolvedTarget
@@ -224,13 +223,13 @@ def _result_json(session: str, result: RestoreResult) -> dict[str, object]:
 
 def _proof(cli: Invocation, session: str, checked: VerifiedFile) -> Iterator[str]:
     rebuilt = checked.restored
-    yield from blocks.paragraph(cli, f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
+    yield from text.paragraph(cli, f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
     hashes = text.counted(rebuilt.checked, "hash", "hashes")
     words = f"{hashes} of lines match (Lines-SHA256, taken when they were recorded)"
     yield from _labelled(cli, "Hashes", words.split(" "))
     yield from _labelled(cli, "File", " ".join(_quality(rebuilt)).split(" "))
     if checked.file is None:
-        yield from blocks.paragraph(cli, "The client has deleted its file: only this store has it.")
+        yield from text.paragraph(cli, "The client has deleted its file: only this store has it.")
         return
     path = cli.short(checked.file)
     difference = "differs: it changed since it was recorded"

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit import agents
-from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import AGENT, LIMIT, PROJECT, SINCE, Answer, argument, option, parse_time
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
+from sessgit.cli.text import Column
 from sessgit.errors import UsageError
 from sessgit.history import search
 from sessgit.history.search import MetadataHit, SearchHit, SearchResults
@@ -106,7 +105,7 @@ def _result_lines(cli: Invocation, results: SearchResults) -> Iterator[str]:
     """Yield the whole page, with how many matches there are at its end."""
     hits: list[MetadataHit | SearchHit] = [*results.conversations, *results.turns]
     rows = [_row(cli, hit) for hit in hits]
-    for hit, line in zip(hits, blocks.table(cli, _COLUMNS, rows), strict=True):
+    for hit, line in zip(hits, text.table(cli, _COLUMNS, rows), strict=True):
         yield line
         if not isinstance(hit, MetadataHit) or f"  {hit.snippet.text} " not in text.without_colours(line):
             yield from _snippet(cli, hit.snippet)
@@ -116,13 +115,13 @@ def _result_lines(cli: Invocation, results: SearchResults) -> Iterator[str]:
 def _row(cli: Invocation, hit: MetadataHit | SearchHit) -> tuple[str, ...]:
     name, state = cli.ident(hit.branch.name), hit.branch.state
     if isinstance(hit, MetadataHit):
-        return name, blocks.title(state).ljust(_TITLE), ", ".join(hit.matched), blocks.ago(cli, state.updated)
+        return name, text.title(state).ljust(_TITLE), ", ".join(hit.matched), text.ago(cli, state.updated)
     kind = text.clean(hit.tool.rpartition("__")[2] or hit.tool, 16) if hit.kind == "tool" else hit.kind
     if hit.left_behind:
         kind += ", left behind"
     elif layout.is_other_version(hit.branch.name):
         kind += ", another version"
-    return f"{name}@{hit.place}", blocks.title(state).ljust(_TITLE), kind, text.ago(hit.row.time, cli.now)
+    return f"{name}@{hit.place}", text.title(state).ljust(_TITLE), kind, text.ago(cli, hit.row.time)
 
 
 def _snippet(cli: Invocation, snippet: Snippet) -> Iterator[str]:

@@ -9,13 +9,12 @@ from itertools import chain
 from typing import Any
 
 from sessgit import agents
-from sessgit.cli import blocks, frame, operands, render, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, render, text
+from sessgit.cli.frame import ANY_ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ANY_ADDRESS, option
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
+from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import resolve, show, views
 from sessgit.history.resolve import ResolvedTarget
@@ -109,7 +108,7 @@ def _kept(cli: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
     if path:
         document["text"] = store.objects.blob(files[path][0]).decode("utf-8", "replace")
     rows = [(text.size(size), text.clean(one, 300)) for one, size in sizes.items()]
-    lines = blocks.table(cli, (Column(right=True), Column(least=20)), rows)
+    lines = text.table(cli, (Column(right=True), Column(least=20)), rows)
     return Answer(document, lines, notes=[] if sizes else [f"{name} keeps no files of another system."])
 
 
@@ -128,7 +127,7 @@ _FILES = 12
 _PATH = 44
 _LINES = 4
 _KEYS = 6
-_field = partial(blocks.field, width=12, style="bold")
+_field = partial(text.field, least=12, style="bold")
 
 
 def _turn_lines(cli: Invocation, shown: ShownTurn, options: ShowOptions) -> Iterator[str]:
@@ -138,7 +137,7 @@ def _turn_lines(cli: Invocation, shown: ShownTurn, options: ShowOptions) -> Iter
     cost = text.money(prices.token_cost(content.tokens, cli.settings.prices) if content.tokens else None)
     used = ", ".join(filter(None, [_new_tokens(content.total), cost]))
     when = _clock(cli, content.time, row.time)
-    yield from blocks.heading(
+    yield from text.heading(
         cli, name, "", when, text.clean(content.model, 200), used, turn_pieces.duration(shown.seconds)
     )
     for note in _notes(shown):
@@ -167,7 +166,7 @@ def _cell_lines(cli: Invocation, shown: ShownCell) -> Iterator[str]:
     """Yield all of a cell: its input, its result, the cells it needed and those that needed it."""
     row, call = shown.turn.row, shown.call
     result = (failure(call.cell.ok, call.exit_code) or "ok") if call else ""
-    yield from blocks.heading(
+    yield from text.heading(
         cli, f"{cli.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
         _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(cli, shown.time, row.time),
     )  # fmt: skip
@@ -209,16 +208,16 @@ def _start_lines(cli: Invocation, shown: SessionStart) -> Iterator[str]:
     state, origin, at = shown.branch.state, shown.branch.state.origin, shown.at
     name = cli.ident(shown.branch.name)
     when = _clock(cli, state.created, shown.time)
-    yield from blocks.heading(cli, f"{name}@0", "", "the start", when, text.clean(cli.short(state.project)))
+    yield from text.heading(cli, f"{name}@0", "", "the start", when, text.clean(cli.short(state.project)))
     if origin is not None and at is not None:
         turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
         was_rewound = at.turn < origin.turn
-        place = f"turn {origin.turn}" if was_rewound else blocks.fork_place(cli, at)
+        place = f"turn {origin.turn}" if was_rewound else text.fork_place(cli, at)
         note = ", and rewound since" if was_rewound else ""
         parent = f"{cli.ident(at.branch)}: forked at {place}, commit {origin.commit[:12]}{note}"
-        yield from blocks.paragraph(cli, f"{turns} {parent}.")
+        yield from text.paragraph(cli, f"{turns} {parent}.")
     elif state.turns:
-        yield from blocks.paragraph(cli, f"Nothing comes before turn 1. To show it: sessgit show {name}@1")
+        yield from text.paragraph(cli, f"Nothing comes before turn 1. To show it: sessgit show {name}@1")
     else:
         yield "No turns yet."
 
@@ -226,16 +225,16 @@ def _start_lines(cli: Invocation, shown: SessionStart) -> Iterator[str]:
 def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
     """Yield the session on a page: its facts, files, relatives and last words."""
     state, name = shown.state, cli.ident(shown.branch.name)
-    yield from blocks.session_heading(cli, shown.branch)
+    yield from text.session_heading(cli, shown.branch)
     indent = len(name) + 2
     if state.name and state.title and state.title != state.name:
-        yield from blocks.paragraph(cli, f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
+        yield from text.paragraph(cli, f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
     if state.description:
-        yield from blocks.paragraph(cli, state.description, indent=indent)
+        yield from text.paragraph(cli, state.description, indent=indent)
     labels = " ".join(text.label(label, 60) for label in state.labels)
     confidence = "" if state.confidence is None else f"confidence {state.confidence:g}"
     authored = [f"labels {labels}" if labels else "", text.clean(state.stage, 60), confidence]
-    yield from blocks.field(cli, " " * indent, authored)
+    yield from text.field(cli, " " * indent, authored)
     yield ""
     for label, parts in (*_session_facts(cli, shown), *_program_facts(cli, shown)):
         yield from _field(cli, label, parts)
@@ -343,18 +342,18 @@ def _family(cli: Invocation, shown: SessionCard) -> Iterator[str]:
         what = "left behind by a rewind of" if layout.is_rewound_branch(name) else "another version of"
         yield f"{what} {cli.ident(layout.session_of(name))}"
     if shown.at is not None:
-        parent = blocks.title(shown.parent.state, 60) if shown.parent else "(not in this store)"
-        yield f"forked from {blocks.fork_place(cli, shown.at)}  {parent}"
+        parent = text.title(shown.parent.state, 60) if shown.parent else "(not in this store)"
+        yield f"forked from {text.fork_place(cli, shown.at)}  {parent}"
     for fork in (fork for turn in sorted(log.forks) for fork in log.forks[turn]):
         at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
-        at += f" (from {blocks.fork_place(cli, fork.left)})" if fork.is_elsewhere else ""
-        yield f"fork {cli.ident(fork.branch.name)}  {blocks.title(fork.branch.state, 60)}, {at}"
+        at += f" (from {text.fork_place(cli, fork.left)})" if fork.is_elsewhere else ""
+        yield f"fork {cli.ident(fork.branch.name)}  {text.title(fork.branch.state, 60)}, {at}"
     for side in (side for turn in sorted(log.left) for side in log.left[turn]):
-        yield f"{blocks.side_branch_phrase(side, f' after turn {side.turn}')}: {cli.ident(side.branch.name)}"
+        yield f"{text.side_branch_phrase(side, f' after turn {side.turn}')}: {cli.ident(side.branch.name)}"
     if above := shown.state.unified.metadata.parent:
         yield f"child of {cli.ident(above)}"
     for child in cli.index.children_of(name):
-        yield f"child {cli.ident(child.name)}  {blocks.title(child.state, 60)}"
+        yield f"child {cli.ident(child.name)}  {text.title(child.state, 60)}"
 
 
 def _last_turn(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
@@ -368,7 +367,7 @@ def _last_turn(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Ite
     for heading, words in sections.items():
         yield ""
         yield cli.paint("bold", heading)
-        lines = list(blocks.paragraph(cli, words.strip(), indent=2))
+        lines = list(text.paragraph(cli, words.strip(), indent=2))
         more = 0 if options.full or len(lines) <= _LINES + 1 else len(lines) - _LINES
         yield from lines[: len(lines) - more]
         if more:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sessgit import agents
-from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.blocks import Column, Row
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import AGENT, LIMIT, PROJECT, SINCE, Answer, argument, option, parse_time
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
+from sessgit.cli.text import Column, Row
 from sessgit.history import stats
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.stats import GroupBy, TurnShare, UsagePart, UsageTally
@@ -185,7 +184,7 @@ def _target(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> 
         return
     branch = target.branch
     address = cli.ident(branch.name) + ("" if target.turn is None else f"@{target.turn}")
-    yield from blocks.heading(cli, address, blocks.title(target.state))
+    yield from text.heading(cli, address, text.title(target.state))
     prompts = {row.prompt for row in cli.index.turns(branch.name, 1, target.turn)}
     own = stats.branch_shares(shares, cli.index, branch, target.turn)
     elsewhere = len(prompts - {share.row.prompt for share in own})
@@ -222,7 +221,7 @@ class _Page:
             names = {text.clean(name.rpartition("__")[2] or name, 40): number for name, number in tools.items()}
             counts = [f"{name} {number:,}" for name, number in names.items()][:_TOOLS]
             yield self.cli.paint("dim", _heading("tool", len(tools) - _TOOLS))
-            yield from blocks.field(self.cli, "  ", counts, between="  ")
+            yield from text.field(self.cli, "  ", counts, between="  ")
 
     def table(self, by: GroupBy, limit: int | None) -> Iterator[str]:
         lines = self._lines(by)
@@ -251,7 +250,7 @@ class _Page:
     def _name(self, by: GroupBy, key: str) -> str:
         if by == "session":
             branch = self.cli.index.branch(key)
-            return f"{self.cli.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
+            return f"{self.cli.ident(key)}  {text.title(branch.state) if branch else ''}".rstrip()
         return text.clean(self.cli.short(key) if by == "project" else key, 200) or f"(unknown {by})"
 
     def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None) -> Row:
@@ -274,7 +273,7 @@ class _Page:
         texts = zip([*[*_COLUMNS][:-1], bars], [*zip(*rows, strict=True)][1:], strict=True)
         heads = [head if any(column) else "" for head, column in texts]
         columns = [Column(is_path=by != "session", least=20), *_COLUMNS.values()]
-        head, *drawn = blocks.table(self.cli, columns, [(by, *heads), *rows], indent=2)
+        head, *drawn = text.table(self.cli, columns, [(by, *heads), *rows], indent=2)
         yield self.cli.paint("dim", text.without_colours(head))
         yield from drawn
 

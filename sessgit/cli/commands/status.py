@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.check.status import Contents, Deleting, Status, Waiting
-from sessgit.cli import blocks, frame, invocation, operands, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, invocation, operands, render, text
+from sessgit.cli.frame import ADDRESS, Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import ADDRESS
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
 from sessgit.record import catch_up
@@ -70,7 +69,7 @@ def _status_lines(cli: Invocation, status: Status, session: ResolvedTarget | Non
     yield from _line(cli, "Store", "", cli.short(cli.env.store), *_store(status.contents))
     if session is not None:
         state = session.state
-        title = f"{cli.ident(session.branch.name)}@{state.turns}  {blocks.title(state, 40)}"
+        title = f"{cli.ident(session.branch.name)}@{state.turns}  {text.title(state, 40)}"
         level = "all recorded" if _is_level(cli, session) else "its transcript has newer turns"
         yield from _line(cli, "Session", "", title, text.counted(state.turns, "turn"), level)
     for remark in _remarks(cli, status):
@@ -92,7 +91,7 @@ def _welcome_lines(cli: Invocation, status: Status, session: ResolvedTarget | No
     yield ""
     columns = max(text.width(command) for command, _ in commands)
     for command, purpose in commands:
-        yield from blocks.field(cli, f"  {cli.paint('bold', command.ljust(columns))}  ", [purpose])
+        yield from text.field(cli, f"  {cli.paint('bold', command.ljust(columns))}  ", [purpose])
     yield ""
     yield cli.paint("dim", "sessgit --help lists all commands.")
 
@@ -163,7 +162,7 @@ def _moment(seconds: float | None) -> str | None:
 
 
 def _line(cli: Invocation, label: str, style: str, *parts: str) -> Iterator[str]:
-    return blocks.field(cli, label, parts, width=12, style=f"bold {style}".strip(), between=" · ")
+    return text.field(cli, label, parts, least=12, style=f"bold {style}".strip(), between=" · ")
 
 
 def _recording(cli: Invocation, status: Status) -> Iterator[str]:
@@ -191,7 +190,7 @@ def _last(cli: Invocation, contents: Contents | None) -> str:
     if contents is None or contents.last is None:
         return ""
     address = f"{cli.ident(contents.last.name)}@{contents.last.turns}"
-    last = f"last turn {blocks.ago(cli, contents.last.updated)} ({address})"
+    last = f"last turn {text.ago(cli, contents.last.updated)} ({address})"
     delay = contents.latest.delay if contents.latest else None
     if delay is None:
         return last
@@ -227,12 +226,12 @@ def _remarks(cli: Invocation, status: Status) -> Iterator[Sequence[str]]:
         last = status.errors[-1]
         entries = text.counted(len(status.errors), "entry", "entries")
         log = cli.short(StorePaths(cli.env.store).log)
-        yield [f"{entries} in {log}", f"the last one {blocks.ago(cli, last.time)}:"]
+        yield [f"{entries} in {log}", f"the last one {text.ago(cli, last.time)}:"]
         yield [last.message, "find the cause: sessgit doctor"]
 
 
 def _waiting(cli: Invocation, waiting: Waiting) -> tuple[str, str]:
-    when = text.ago(waiting.first, cli.now)
+    when = text.ago(cli, waiting.first)
     if waiting.events == 1:
         events = f"1 event is waiting to be recorded, from {when}"
     else:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sessgit.cli import blocks, frame, operands, text
-from sessgit.cli.blocks import Column, paragraph
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, text
+from sessgit.cli.frame import DRY_RUN, LABELS, PROJECT, REMOTE, Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import DRY_RUN, LABELS, PROJECT, REMOTE, argument, option
+from sessgit.cli.text import Column, paragraph
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.record.tip_delivery import BranchChange
 from sessgit.store import layout, project, refs, remotes
@@ -38,7 +37,7 @@ def remote(
         cli.check_store()
     if not action:
         known = remotes.list_remotes(cli.env.store)
-        lines = blocks.table(cli, (Column(), Column()), [(each.name, each.shown) for each in known])
+        lines = text.table(cli, (Column(), Column()), [(each.name, each.shown) for each in known])
         empty = "No remotes yet: sessgit remote add NAME URL"
         return Answer({"remotes": list(map(_remote_json, known))}, lines if known else [empty])
     if action == "add" and name and url:
@@ -261,7 +260,7 @@ def _json(result: PullResult | PushResult, *, dry_run: bool) -> dict[str, Any]:
 
 def _changes(cli: Invocation, result: PullResult | PushResult, verb: str) -> Iterator[str]:
     """Yield a heading with counts, a line for each session, and the tags."""
-    yield from blocks.field(cli, cli.paint("bold", result.remote) + "  ·  ", [", ".join(_counts(result, verb))])
+    yield from text.field(cli, cli.paint("bold", result.remote) + "  ·  ", [", ".join(_counts(result, verb))])
     by_session: dict[str, list[BranchChange]] = {}
     for change in result.changes:
         by_session.setdefault(change.session, []).append(change)
@@ -270,7 +269,7 @@ def _changes(cli: Invocation, result: PullResult | PushResult, verb: str) -> Ite
     rows = [
         (
             cli.ident(session),
-            blocks.title(branches[session].state) if session in branches else "",
+            text.title(branches[session].state) if session in branches else "",
             ", ".join(_phrases(cli, changes, is_push=is_push)),
         )
         for session, changes in list(by_session.items())[:_LIMIT]
@@ -279,7 +278,7 @@ def _changes(cli: Invocation, result: PullResult | PushResult, verb: str) -> Ite
     title = min(title, max(12, cli.width // 2 - ident))
     for name, called, phrases in rows:
         start = f"  {cli.paint('yellow', name.ljust(ident))}  " + (f"{text.fit(called, title)}  " if title else "")
-        yield from blocks.field(cli, start, [phrases])
+        yield from text.field(cli, start, [phrases])
     if len(by_session) > _LIMIT:
         yield f"  and {len(by_session) - _LIMIT:,} more"
     if result.tags:

@@ -8,12 +8,11 @@ from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.cli import blocks, frame, operands, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, operands, text
+from sessgit.cli.frame import AT_OP, EVERYWHERE, PROJECT, Answer, argument, at_least_0, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import AT_OP, EVERYWHERE, PROJECT, argument, at_least_0, option
 from sessgit.cli.pages import ls
+from sessgit.cli.text import Column
 from sessgit.history import tree
 from sessgit.history.ls import count_hidden
 from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
@@ -123,7 +122,7 @@ def full(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]
     lines = [row for _, rows in families for row in rows if isinstance(row, _Line)]
     columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
     most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (cli.width, _TITLE))
-    widths = blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
+    widths = text.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
     projects: dict[str, list[list[str]]] = {}
     for family, rows in families:
         project = family.root.branch.state.project if options.everything else ""
@@ -137,7 +136,7 @@ def full(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]
             yield from drawing
     if not options.address:
         for line in _footer(cli, forest, options):
-            yield from blocks.paragraph(cli, line, "dim")
+            yield from text.paragraph(cli, line, "dim")
 
 
 def _rows(cli: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
@@ -180,10 +179,10 @@ def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[st
         note = "● live" if state.agent_id in live else "archived" if node.branch.archived else ""
         note = note or text.clean(role or "") or ("child" if node.is_child else "")
         if not title and not node.first_words:
-            title = "nothing new yet" if node.parent else blocks.title(state)
+            title = "nothing new yet" if node.parent else text.title(state)
     cost = text.money(node.own_cost) if node.own_turns else ""
     first_words = f"“{text.clean(node.first_words, 200)}”" if node.first_words else ""
-    cells = (turns, blocks.ago(cli, state.updated), cost, note)
+    cells = (turns, text.ago(cli, state.updated), cost, note)
     address = cli.ident(node.branch.name) + at
     return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(cli, node)))
 
@@ -191,7 +190,7 @@ def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[st
 def _notes(cli: Invocation, node: TreeNode) -> Iterator[str]:
     place = ancestry.fork_place(cli.index, node.branch) if node.branch.state.origin and not node.parent else None
     if place:
-        yield f"from {blocks.fork_place(cli, place)}"
+        yield f"from {text.fork_place(cli, place)}"
     for session, turn in node.merged:
         yield f"merged into {cli.ident(session)} at turn {turn}"
 

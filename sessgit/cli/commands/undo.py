@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from sessgit.branch import undo as undoing
 from sessgit.branch.undo import UndoResult
-from sessgit.cli import blocks, frame, text
-from sessgit.cli.blocks import Column
-from sessgit.cli.frame import Answer
+from sessgit.cli import frame, text
+from sessgit.cli.frame import DRY_RUN, LIMIT, Answer, argument
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import DRY_RUN, LIMIT, argument
+from sessgit.cli.text import Column
 from sessgit.store import layout, operations
 from sessgit.store.operations import ListedOperation
 from sessgit.store.transaction import Move
@@ -86,14 +85,14 @@ def ops(cli: Invocation, limit: int | None = LIMIT) -> Answer:
     rows = [
         (
             text.clean(each.operation.id, 8),
-            blocks.ago(cli, each.operation.time),
+            text.ago(cli, each.operation.time),
             text.clean(each.operation.command, 20),
             text.clean(each.operation.summary),
             "" if each.standing == "done" else f"({each.standing})",
         )
         for each in listed
     ]
-    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(cli, columns, rows))
+    return Answer({"operations": [_json(each) for each in listed]}, text.table(cli, columns, rows))
 
 
 def _json(listed: ListedOperation) -> dict[str, object]:

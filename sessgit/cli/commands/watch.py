@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sessgit.cli import frame, render, text
-from sessgit.cli.frame import Answer
+from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import argument, option
 from sessgit.history import resolve, watch
 from sessgit.history.watch import INTERVAL, WatchEvent
 from sessgit.model import canonical

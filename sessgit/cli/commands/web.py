@@ -7,8 +7,8 @@ import webbrowser
 from pathlib import Path
 
 from sessgit.cli import frame, render
+from sessgit.cli.frame import EVERYWHERE, PROJECT, at_least_0, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import EVERYWHERE, PROJECT, at_least_0, option
 
 
 @frame.command("web", needs="conversations", reads=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from sessgit.cli import blocks, frame, text
+from sessgit.cli import frame, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import rails, turn_pieces
 from sessgit.history.cell_graph import KINDS, CellChain, Graph
@@ -78,7 +78,7 @@ def cell_lines(
 ) -> Iterator[str]:
     """Yield a line for each cell, oldest first."""
     lines = CellLines(cli, branch.state.project, listing.nodes, details)
-    yield from blocks.session_heading(cli, branch)
+    yield from text.session_heading(cli, branch)
     yield ""
     if listing.earlier:
         shown = f"the last {len(listing.nodes)}" if listing.nodes else "none shown"
@@ -288,7 +288,7 @@ def _header(cli: Invocation, branch: Branch, chain: CellChain) -> Iterator[str]:
     count, own = text.counted(len(chain.cells), "cell"), chain.start.address
     verb = "depends" if len(chain.cells) == 1 else "depend"
     fact = f"{count} {verb} on {own}" if chain.down else f"{own} depends on {count}"
-    return blocks.session_heading(cli, branch, fact)
+    return text.session_heading(cli, branch, fact)
 
 
 def _count(cli: Invocation, chain: CellChain, run: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sessgit.cli import blocks, text
+from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.history.code.difference import ChangedFile, CodeDiff, CodeSide
 from sessgit.model import canonical
@@ -18,9 +18,9 @@ _PATCH = {"+": "green", "-": "red", "@": "cyan"}
 def section(cli: Invocation, diff: CodeDiff) -> Iterator[str]:
     """Yield the differences in the code, below the page that compares the conversations."""
     since = f"since {diff.base[:8]}" if diff.base else "no common commit"
-    yield blocks.band(cli, f"code of {_visible(cli.short(diff.folder))}, {since}" if diff.folder else "code")
+    yield text.band(cli, f"code of {_visible(cli.short(diff.folder))}, {since}" if diff.folder else "code")
     if diff.problem:
-        yield from blocks.paragraph(cli, f"Not compared: {diff.problem}")
+        yield from text.paragraph(cli, f"Not compared: {diff.problem}")
         return
     sides = (("−", diff.a), ("+", diff.b))
     for mark, side in sides:

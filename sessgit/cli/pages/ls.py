@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sessgit.cli import blocks, text
-from sessgit.cli.blocks import Column
+from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.text import Column
 from sessgit.history import views
 from sessgit.history.ls import HiddenCounts, ListEntry, SessionFilter, SessionListing, count_hidden, matching_sessions
 from sessgit.store import layout
@@ -26,7 +26,7 @@ def full(cli: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[
     """Yield the whole page, with a heading above each project if it is about all of them; `folded` says that no limit
     was given."""
     rows = [_row(cli, entry, listing.query) for entry in listing.entries]
-    lines = list(blocks.table(cli, _COLUMNS, rows, indent=2))
+    lines = list(text.table(cli, _COLUMNS, rows, indent=2))
     if listing.query.folder is not None or listing.query.order is not None:
         yield from lines
     else:  # a fork stays with its family
@@ -39,7 +39,7 @@ def full(cli: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[
             yield project_heading(cli, name)
             yield from members
     for line in _footer(cli, listing, folded=folded):
-        yield from blocks.paragraph(cli, line, "dim")
+        yield from text.paragraph(cli, line, "dim")
 
 
 def as_json(cli: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
@@ -59,15 +59,15 @@ def short(cli: Invocation, branches: Sequence[Branch], notes: Mapping[str, str])
     rows = [
         (
             cli.ident(branch.name),
-            blocks.title(branch.state),
+            text.title(branch.state),
             text.counted(branch.state.turns, "turn"),
-            blocks.ago(cli, branch.state.updated),
+            text.ago(cli, branch.state.updated),
             f"({notes[branch.name]})" if branch.name in notes else "",
         )
         for branch in branches
     ]
     columns = (Column("yellow"), Column(least=_LEAST), Column(right=True), Column("dim", right=True), Column())
-    return blocks.table(cli, columns, rows)
+    return text.table(cli, columns, rows)
 
 
 def project_heading(cli: Invocation, project: str) -> str:
@@ -89,9 +89,9 @@ def _row(cli: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, 
     state = entry.branch.state
     return (
         cli.ident(entry.branch.name),
-        (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + blocks.title(state)).ljust(_LEAST),
+        (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + text.title(state)).ljust(_LEAST),
         text.counted(state.turns, "turn"),
-        blocks.ago(cli, entry.accessed or state.updated),
+        text.ago(cli, entry.accessed or state.updated),
         text.money(views.session_cost(state, cli.settings.prices)),
         "● live" if state.agent_id in query.live else "",
         ", ".join(_notes(cli, entry, query)),
@@ -104,7 +104,7 @@ def _notes(cli: Invocation, entry: ListEntry, query: SessionFilter) -> Iterator[
     if entry.left is not None:
         at = text.clean(entry.left.at)
         is_below_parent = entry.depth and not layout.is_side_branch(entry.left.branch)
-        yield f"from turn {at}" if is_below_parent else f"from {blocks.fork_place(cli, entry.left)}"
+        yield f"from turn {at}" if is_below_parent else f"from {text.fork_place(cli, entry.left)}"
     elif above := entry.branch.state.unified.metadata.parent:
         yield "child" if entry.depth else f"child of {text.clean(cli.ident(above), 80)}"
     if role := entry.branch.state.unified.metadata.role:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sessgit.cli import blocks, render, text
-from sessgit.cli.invocation import Invocation
-from sessgit.cli.text import Paint
+from sessgit.cli import render, text
+from sessgit.cli.invocation import Invocation, Paint
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, Change, Piece, Words, failure
 from sessgit.model.frozen import frozen
@@ -166,7 +165,7 @@ def call_input(cli: Invocation, call: Call) -> Iterator[str]:
     for key, value in call.input.items():
         if key != "command":
             words = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
-            yield from blocks.paragraph(cli, " ".join(text.plain(f"{key}: {words}")))
+            yield from text.paragraph(cli, " ".join(text.plain(f"{key}: {words}")))
 
 
 def _code(cli: Invocation, source: str, language: str) -> list[str]:
