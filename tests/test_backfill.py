@@ -12,7 +12,7 @@ from plain import run_git
 from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
-from sessgit.agents import file_end
+from sessgit.agents import agent_files
 from sessgit.branch import restore
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.store import recorder_state
@@ -288,7 +288,7 @@ def test_a_client_that_has_it_open_must_close_it(machines: tuple[Machine, Machin
 
 def test_a_kill_while_it_is_appended(machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = went_on(machines)
-    whole = file_end.append
+    whole = agent_files.append
     for cut in (0, 10, 400):
 
         def half(path: Path, size: int, data: bytes, cut: int = cut) -> None:
@@ -296,10 +296,10 @@ def test_a_kill_while_it_is_appended(machines: tuple[Machine, Machine], monkeypa
             raise KeyboardInterrupt
 
         size = a.path.stat().st_size
-        monkeypatch.setattr(file_end, "append", half)
+        monkeypatch.setattr(agent_files, "append", half)
         with pytest.raises(KeyboardInterrupt):
             a.restore()
-        monkeypatch.setattr(file_end, "append", whole)
+        monkeypatch.setattr(agent_files, "append", whole)
         if cut:
             a.restore()
             assert a.path.read_bytes() == b.path.read_bytes()

@@ -13,7 +13,7 @@ from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents import new_file
+from sessgit.agents import agent_files
 from sessgit.errors import StoreError
 from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
 from sessgit.store import store as stores
@@ -291,7 +291,7 @@ def test_what_was_being_written_where_the_client_looks(tmp_path: Path) -> None:
         path.write_bytes(b"half")
     aged(left, 700)
     aged(other, 700)
-    new_file.write(tmp_path / "new.jsonl", b"{}\n")
+    agent_files.write(tmp_path / "new.jsonl", b"{}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young.name, other.name, "new.jsonl"])
 
 

@@ -17,7 +17,7 @@ from merging import THEIRS, THIRD, assert_whole, authored, diverged, git, prompt
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.agents import file_end
+from sessgit.agents import agent_files
 from sessgit.agents.claude.home import project_folder
 from sessgit.store import layout, locks
 from sessgit.store.layout import StorePaths
@@ -230,7 +230,7 @@ def test_a_client_that_holds_ours_is_found_before_a_command_retells(sessgit: She
 @pytest.mark.parametrize("room", [0, 1, 400])
 def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], room: int) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
-    append, limits = file_end.append, resource.getrlimit(resource.RLIMIT_FSIZE)
+    append, limits = agent_files.append, resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def full(path: Path, size: int, data: bytes) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, limits[1]))
@@ -240,7 +240,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_end, "append", full)
+        patch.setattr(agent_files, "append", full)
         done = sessgit("merge", "e90c", "--into", "5e55", *mode)
     assert done.code == 1
     assert done.err.startswith(f"Error: cannot append to {transcript(sessgit)}: ")
@@ -255,7 +255,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 
 STEPS = [
     "store.recorder_state.save_intent",
-    "agents.file_end.append",
+    "agents.agent_files.append",
     "branch.merge.record",
     "branch.file_append.is_only_intent",
     "store.operations.perform_operation",
@@ -326,14 +326,14 @@ def test_a_merge_that_was_killed_is_told_rightly_by_whoever_records_it(
 def test_a_half_appended_file_is_completed(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], written: int
 ) -> None:
-    append = file_end.append
+    append = agent_files.append
 
     def some(path: Path, size: int, data: bytes) -> None:
         append(path, size, data[:written])
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_end, "append", some)
+        patch.setattr(agent_files, "append", some)
         assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 70
     assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 0
     assert len(prompts(sessgit)) == (5 if mode else 4)

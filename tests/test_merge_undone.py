@@ -276,7 +276,7 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 
 STEPS = [
-    "agents.file_end.cut",
+    "agents.agent_files.cut",
     "store.recorder_state.reset_cursor",
     "branch.undo.perform_operation",
     "store.journal.append",
@@ -311,7 +311,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
 
 
 @pytest.mark.parametrize(
-    "step", ["agents.file_end.append", "store.recorder_state.reset_cursor", "store.journal.append"]
+    "step", ["agents.agent_files.append", "store.recorder_state.reset_cursor", "store.journal.append"]
 )
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str

@@ -20,7 +20,7 @@ from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents import new_file
+from sessgit.agents import agent_files
 from sessgit.agents.claude import home
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError, StoreError
@@ -340,7 +340,7 @@ def test_which_links_are_in_the_way(tmp_path: Path, path: str, link: str, found:
     assert home.link_above(place) == (there if found else None)
     if found:
         with pytest.raises(SessgitError, match="is a link"):
-            new_file.make_folder(place)
+            agent_files.make_folder(place)
 
 
 # Owners

@@ -18,7 +18,7 @@ from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit import agents
-from sessgit.agents import new_file
+from sessgit.agents import agent_files
 from sessgit.agents.claude import home
 from sessgit.branch import restore, sidecars
 from sessgit.cli import text
@@ -84,7 +84,7 @@ def test_for_programs_every_file_is_told(sessgit: Shell) -> None:
 def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     path, beside = recorded_whole(sessgit)
     data = path.read_bytes()
-    written = new_file.write
+    written = agent_files.write
     for stop in range(len(beside) + 1):
         wipe(sessgit.config)
         left = [stop]
@@ -95,10 +95,10 @@ def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeyp
             left[0] -= 1
             written(target, *parts)
 
-        monkeypatch.setattr(new_file, "write", write)
+        monkeypatch.setattr(agent_files, "write", write)
         assert sessgit("restore", "5e55").code == 130
         assert not path.exists()
-        monkeypatch.setattr(new_file, "write", written)
+        monkeypatch.setattr(agent_files, "write", written)
         assert sessgit("restore", "5e55").code == 0
         assert (path.read_bytes(), side_files(sessgit.config)) == (data, beside)
 
@@ -338,7 +338,7 @@ def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None
     path = tmp_path / "x"
     path.write_text("theirs")
     with pytest.raises(ConflictError):
-        new_file.write(path, b"ours")
+        agent_files.write(path, b"ours")
     assert (sidecars.put_file(path, b"ours"), sidecars.put_file(path, b"theirs")) == ("left", "already")
 
 

@@ -131,7 +131,7 @@ def killed(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, where: str, *words: 
             aged(path)
 
 
-@pytest.mark.parametrize("where", ["store.recorder_state.save_intent", "agents.file_end.append"])
+@pytest.mark.parametrize("where", ["store.recorder_state.save_intent", "agents.agent_files.append"])
 @pytest.mark.parametrize("words", [("merge", THEIRS), ("pick", f"{THEIRS}@3")])
 def test_a_new_conversation_that_was_only_begun_goes(
     two: Shell, monkeypatch: pytest.MonkeyPatch, where: str, words: tuple[str, ...]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sessgit.agents import processes
-from sessgit.agents.transcript import Transcript
 from sessgit.errors import UsageError
+from sessgit.model import ids
+from sessgit.model.frozen import frozen
 from sessgit.store.context import DEFAULT_AGENT, Homes
 from sessgit.store.layout import session_of
 
@@ -99,6 +100,19 @@ def hooked_clients(homes: Homes) -> list[Client]:
 def client(homes: Homes, name: str = DEFAULT_AGENT) -> Client:
     """Return the client of the agent with a name."""
     return Client(named(name), homes.folders[name])
+
+
+@frozen
+class Transcript:
+    """A session's file: where it is, the agent's id of the session by its name, and the name of the agent."""
+
+    path: Path
+    agent_id: str
+    agent: str
+
+    @property
+    def session(self) -> str:
+        return ids.session_id(self.agent_id)
 
 
 def transcripts(homes: Homes) -> Iterator[Transcript]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import file_end
+from sessgit.agents import agent_files
 from sessgit.agents.line import opened
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.message import Message
@@ -42,7 +42,7 @@ def append_lines(paths: StorePaths, session: str, path: Path, intent: AppendInte
     """Append to the file at `path` what the intent says, in one write; the intent stays saved until `delete_intent`."""
     recorder_state.save_intent(paths, session, intent)
     try:
-        file_end.append(path, intent.offset, intent.data)
+        agent_files.append(path, intent.offset, intent.data)
     except SessgitError:  # nothing was written
         recorder_state.delete_intent(paths, session)
         raise
@@ -59,7 +59,7 @@ def finish_append(paths: StorePaths, session: str, path: Path) -> None:
         source.file.seek(intent.offset)
         written = source.file.read(len(intent.data) + 1) if source.size > intent.offset else b""
     if written and written != intent.data and intent.data.startswith(written):
-        file_end.append(path, intent.offset + len(written), intent.data[len(written) :])
+        agent_files.append(path, intent.offset + len(written), intent.data[len(written) :])
     elif not written.startswith(intent.data):
         recorder_state.delete_intent(paths, session)
 
@@ -69,7 +69,7 @@ def withdraw_append(intent: AppendIntent) -> None:
     path = Path(intent.path)
     written = path.read_bytes()[intent.offset :] if path_exists(path) else b""
     if written and intent.data.startswith(written):
-        file_end.cut(path, len(written), hashlib.sha256(written).hexdigest())
+        agent_files.cut(path, len(written), hashlib.sha256(written).hexdigest())
 
 
 def is_only_intent(store: Store, intent: AppendIntent, head: str) -> bool:
@@ -140,7 +140,7 @@ def apply_change(
         if one.is_done:
             continue
         if one.data is None:
-            file_end.cut(one.path, one.piece.length, one.piece.sha256)
+            agent_files.cut(one.path, one.piece.length, one.piece.sha256)
             continue
         messages = [message for message, _ in _undone_turns(store, back, operation)]
         origins = {message.get("Prompt"): (message.get("Event"), message.get("Origin")) for message in messages}
@@ -173,7 +173,7 @@ def _existing_ranges(pieces: Mapping[str, FileRange], homes: Homes) -> Iterator[
 
 
 def _plan_cut(operation: Operation, path: Path, piece: FileRange) -> EndChange:
-    start = file_end.found_at(path, piece.length, piece.sha256)
+    start = agent_files.find_end(path, piece.length, piece.sha256)
     if start is not None:
         return EndChange(path, piece._replace(offset=start))
     if path.stat().st_size == piece.offset:
@@ -188,7 +188,7 @@ def _plan_append(operation: Operation, path: Path, piece: FileRange, recorded: b
         raise ConflictError(f"the part removed from {path} is not in the store as it was", "Nothing was changed.")
     if path.stat().st_size == piece.offset:
         return EndChange(path, piece, data)
-    if file_end.found_at(path, piece.length, piece.sha256) is not None:
+    if agent_files.find_end(path, piece.length, piece.sha256) is not None:
         return EndChange(path, piece, data, is_done=True)
     raise _gone_on_error(operation, path)
 

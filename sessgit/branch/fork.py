@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import new_file, turn_folder
+from sessgit.agents import agent_files, turn_folder
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.values import SideFile, Written
@@ -112,7 +112,7 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     if target is not None and place is not None:
         try:
             files = sidecars.write_sidecars(store, head, side_files, place)
-            new_file.write(target, *written.parts)
+            agent_files.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
             raise type(error)(str(error), hint) from error

@@ -16,7 +16,7 @@ from io import BytesIO
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import new_file
+from sessgit.agents import agent_files
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Base, Line, Opened, Reader, opened
@@ -141,7 +141,7 @@ def restore_session(
     files = _write_sidecars(store, state, homes, target)
     if there is None:
         restored, bases = _with_bases(store, state, restored, homes, local_path)
-        new_file.write(target, *restored.file.pieces(), name)
+        agent_files.write(target, *restored.file.pieces(), name)
         return RestoreResult(
             target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for, bases=bases
         )
@@ -209,7 +209,7 @@ def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResu
     restored = rebuild_file(store, session)
     is_there, rest = _read_beyond(path, restored.file)
     if not is_there:
-        new_file.write(path, *restored.file.pieces())
+        agent_files.write(path, *restored.file.pieces())
     elif rest != b"":
         raise _other_file_error(path) if rest is None else _gone_on_error(path)
     return RestoreResult(path, restored, is_there)
@@ -311,7 +311,7 @@ def write_copy(store: Store, state: Session, folder: Path) -> Path:
     """Write the session's transcript into a temporary client's folder, and return its path."""
     path = agents.of(state).home.new_place(folder, state.agent_id, "/copy")
     path.parent.mkdir(parents=True)
-    new_file.write(path, *rebuild_file(store, state.id).file.pieces())
+    agent_files.write(path, *rebuild_file(store, state.id).file.pieces())
     return path
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import new_file
+from sessgit.agents import agent_files
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import Redact, complete_lines, opened, parse
 from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
@@ -161,7 +161,7 @@ def put_file(path: Path, data: Bytes) -> str:
     if same is not None:
         return ALREADY if same else LEFT
     try:
-        new_file.write(path, *file_pieces(data))
+        agent_files.write(path, *file_pieces(data))
     except ConflictError:  # it came just now, or it is a link or a folder
         return LEFT
     return WRITTEN

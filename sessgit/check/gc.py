@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from sessgit import agents
-from sessgit.agents import new_file
+from sessgit.agents import agent_files
 from sessgit.branch import delete, lost_refs
 from sessgit.branch import merge as merges
 from sessgit.errors import ConflictError, MovedError, SessgitError
@@ -51,7 +51,7 @@ def collect(context: Context, *, keep: float, prune: bool = False, progress: Pro
         leftovers += recorder_state.delete_finished_intents(store.paths, now - maintenance.STALE_SECONDS)
         for agent, home in agents.clients(homes):
             for folder in agent.home.transcript_folders(home):
-                new_file.sweep(folder)
+                agent_files.sweep(folder)
         expired = _expire(store, now - keep)
         maintenance.pack_store(store.path, lock, full=True, progress=progress)
         lost = lost_refs.forget_other_refs(store)

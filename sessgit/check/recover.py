@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit import agents
+from sessgit.agents import Transcript
 from sessgit.agents.line import Line, Reader, opened
-from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve, session_files
 from sessgit.history.views import body_of

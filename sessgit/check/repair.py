@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import line, new_file
+from sessgit.agents import agent_files, line
 from sessgit.agents.values import Mend
 from sessgit.branch import lost_refs, sidecars
 from sessgit.branch.sidecars import WrittenFile
@@ -422,7 +422,7 @@ def write_session(context: Context, plan: LinePlan, new_id: str) -> RepairedSess
     begun = operations.perform_operation(store, "repair", summary, [Move(ref, None, tip)], now)
     try:
         files = _write_sidecars(context, plan, new_id, target)
-        new_file.write(target, data)
+        agent_files.write(target, data)
         with locks.session_lock(store.paths, new_id, _WAIT):
             rules = replace(context.privacy.rules, redact=bool(lines.state.rules.get("redact")))
             source = TranscriptSource(target, new_id, home, client=agent.name, final=True)

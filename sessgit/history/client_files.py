@@ -218,9 +218,9 @@ def move_transcript(homes: Homes, state: Session, target: Path) -> bool:
             if not target.samefile(others[0]):
                 return False
         else:
-            from sessgit.agents import new_file
+            from sessgit.agents import agent_files
 
-            new_file.make_folder(target)
+            agent_files.make_folder(target)
             target.hardlink_to(others[0])
         others[0].unlink()
     except OSError as error:

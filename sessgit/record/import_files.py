@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents.agent_files import is_real_folder
 from sessgit.agents.line import Reader, opened
-from sessgit.agents.transcript import is_real_folder
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.frozen import frozen

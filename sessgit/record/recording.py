@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from sessgit.agents import Transcript
 from sessgit.agents.base import Agent
 from sessgit.agents.line import Base, opened
-from sessgit.agents.transcript import Transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.record import fork_detection, privacy
 from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason

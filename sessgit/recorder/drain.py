@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents import Transcript
 from sessgit.agents.base import Agent
-from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.history.code import git

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sessgit.agents import processes
+from sessgit.agents.agent_files import entries, holds_bytes, is_real_folder, resolved_in
 from sessgit.agents.processes import LiveClient
-from sessgit.agents.transcript import entries, holds_bytes, is_real_folder, resolved_in
 from sessgit.model.conversation.session import Session
 from sessgit.model.stored_fields import string
 

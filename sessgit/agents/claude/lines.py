@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessgit.agents.agent_files import file_end
 from sessgit.agents.line import CHOSEN, NOWHERE, Line, Redact, no_redaction, parse
-from sessgit.agents.transcript import file_end
 from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
 from sessgit.model.stored_fields import string

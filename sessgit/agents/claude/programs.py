@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents import file_end, new_file
+from sessgit.agents import agent_files
 from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import USAGE_KINDS, message_key
 from sessgit.agents.claude.lines import (
@@ -329,7 +329,7 @@ class End:
                 self.size = 0
             # What a writer that was killed left of a line gets its end, and stays what it is.
             close = b"\n" if self.torn else b""
-            file_end.append(self.path, self.size + self.torn, close + data, durable=durable)
+            agent_files.append(self.path, self.size + self.torn, close + data, durable=durable)
             self.changed = self.path.stat().st_mtime_ns
         except BaseException:
             self.forget()
@@ -347,7 +347,7 @@ class End:
 
     def _create(self) -> None:
         try:
-            new_file.make_folder(self.path)
+            agent_files.make_folder(self.path)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             self.inode = self.path.stat().st_ino
         except OSError as error:

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from sessgit.agents.agent_files import file_end
 from sessgit.agents.line import NOWHERE, Base, Line, Redact, no_redaction, parse
-from sessgit.agents.transcript import file_end
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.stored_fields import string

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.transcript import Transcript
+from sessgit.agents import Transcript
 from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
 from sessgit.cli import client_notes, frame, operands, render, text
