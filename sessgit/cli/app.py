@@ -291,6 +291,8 @@ def main() -> NoReturn:
             problem = UnreadableError(str(error), operands.repair_hint(error.hint))
         render.error(problem)
         sys.exit(problem.exit_code)
+    finally:
+        render.remove_progress()
 
 
 def _null_stream() -> TextIO:

@@ -239,14 +239,12 @@ def _overwrite(line: str) -> None:
 
 def sessions_with_files(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the sessions that read or changed one of the paths."""
-    with render.progress(cli, "Reading turns", unit="turns") as progress:
-        return sessions_touching(cli.context, paths, cli.cwd, progress)
+    return sessions_touching(cli.context, paths, cli.cwd, render.progress(cli, "Reading turns"))
 
 
 def commits(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the last commits of the turns that read or changed one of the paths."""
-    with render.progress(cli, "Reading turns", unit="turns") as progress:
-        return commits_touching(cli.context, paths, cli.cwd, progress)
+    return commits_touching(cli.context, paths, cli.cwd, render.progress(cli, "Reading turns"))
 
 
 # The store as it was after an operation, for a command with --at-op

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -32,6 +33,8 @@ _LONGEST_HIGHLIGHTED = 100_000
 _PLAIN_WIDTH = 80
 _COLOUR = re.compile(r"(\033\[[0-9;]*m)")
 _document_printed: ContextVar[bool] = ContextVar("document_printed", default=False)
+_shown_bars: list[Any] = []
+"""The progress bar on the terminal, if there is one."""
 _PADDING = re.compile(r"(?: |\033\[[0-9;]*m)+$")
 
 
@@ -117,6 +120,7 @@ def _harmless(data: str) -> str:
 
 
 def _put(data: str) -> None:
+    remove_progress()
     with _writing():
         sys.stdout.write(data)
         sys.stdout.flush()
@@ -124,6 +128,7 @@ def _put(data: str) -> None:
 
 def tell(remark: str) -> None:
     """Print a line on standard error, without colours: those of a page are made for standard output."""
+    remove_progress()
     with suppress(OSError):
         sys.stderr.write(f"{canonical.printable(text.without_colours(remark))}\n")
 
@@ -144,6 +149,7 @@ def check_can_ask(cli: Invocation, hint: str) -> None:
 
 def ask(question: str) -> bool:
     """Return whether the user at the terminal answers yes to a question on standard error."""
+    remove_progress()
     sys.stderr.write(f"{canonical.printable(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -151,6 +157,7 @@ def ask(question: str) -> bool:
 
 def error(problem: SessgitError) -> None:
     """Print the message and the hint on standard error."""
+    remove_progress()
     paint = Paint(sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb")
     with suppress(OSError):
         sys.stderr.write(f"{paint('bold red', 'Error:')} {_sentence(canonical.printable(str(problem)))}\n")
@@ -159,35 +166,37 @@ def error(problem: SessgitError) -> None:
     _error_document(problem)
 
 
-@contextmanager
-def progress(cli: Invocation, what: str, *, unit: str = "") -> Iterator[Progress]:
-    """Yield a function that reports progress, as amount done and total amount; work that takes longer than a second
-    gets a progress bar on the terminal. Amounts are bytes unless `unit` names something else."""
-    if not cli.terminal.shows_errors:
-        yield no_progress
-        return
-    from time import monotonic
+def progress(cli: Invocation, what: str, unit: str = "turns") -> Progress:
+    """Return a function that reports progress, as amount done and total amount; without a `unit` they are bytes.
 
+    Work that takes longer than a second gets a progress bar on the terminal. It is removed when the work is done, when
+    other work gets one, or when anything is printed.
+    """
+    if not cli.terminal.shows_errors:
+        return no_progress
     bar: Any = None
-    began = monotonic()
+    began = time.monotonic()
 
     def report(done: int, total: int) -> None:
         nonlocal bar
-        if bar is None and monotonic() - began > _SHOWN_AFTER and done < total:
-            bar = _bar(unit)
+        if bar not in _shown_bars and time.monotonic() - began > _SHOWN_AFTER and done < total:
+            remove_progress()
+            bar = _progress_bar(unit)
             bar.start()
             bar.add_task(what, total=total)
-        if bar is not None:
+            _shown_bars.append(bar)
+        if bar in _shown_bars:
             bar.update(bar.task_ids[0], completed=done, total=total)
-            if done >= total:  # another task may follow
-                bar.stop()
-                bar = None
+            if done >= total:
+                remove_progress()
 
-    try:
-        yield report
-    finally:
-        if bar is not None:
-            bar.stop()
+    return report
+
+
+def remove_progress() -> None:
+    """Remove the progress bar, if there is one."""
+    while _shown_bars:
+        _shown_bars.pop().stop()
 
 
 @contextmanager
@@ -246,7 +255,7 @@ def _sentence(text: str) -> str:
     return text if "\n" in text or text[-1:] in (".", "!", "?", "…", ")") else f"{text}."
 
 
-def _bar(unit: str) -> Any:
+def _progress_bar(unit: str) -> Any:
     from rich import progress as rich
     from rich.console import Console
 
@@ -265,6 +274,7 @@ def _paged(pager: str, data: str) -> bool:
     """Return whether the pager could be run and showed the text."""
     import subprocess
 
+    remove_progress()
     env = {**os.environ, "LESS": os.environ.get("LESS", "FRX"), "LESSCHARSET": "utf-8"}
     try:
         process = subprocess.Popen(pager, shell=True, stdin=subprocess.PIPE, env=env)

@@ -36,8 +36,7 @@ def run(
     line that is recognized only by the lines next to it. All conversations are searched, archived and rewound ones too.
     Any other line has its git commit, or “not recorded”: changes by people and shell commands are not recorded.
     """
-    with render.progress(cli, "Reading", unit="turns") as progress:
-        blamed = blames.blame(cli.context, cli.folder(file), revision, os.environ, progress)
+    blamed = blames.blame(cli.context, cli.folder(file), revision, os.environ, render.progress(cli, "Reading"))
     first, last = _range(lines, len(blamed.lines))
     chosen = blamed.lines[first - 1 : last]
     if porcelain:

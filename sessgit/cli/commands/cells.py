@@ -63,10 +63,8 @@ def cells(
     number = resolve.resolve_target(cli.index, Address(branch.name, turn), cli.where).turn
     most = limit if limit is not None or cli.json else _LISTED
     query = listing.CellFilter(kind or "", operation, number, failed, target.turn, most)
-    with render.progress(cli, "Looking", unit="turns") as progress:
-        listed = listing.list_cells(cli.context, branch, query, progress)
-    with render.progress(cli, "Reading", unit="turns") as progress:
-        known = listing.cell_details(cli.store, branch, listed.rows, listed.nodes, progress)
+    listed = listing.list_cells(cli.context, branch, query, render.progress(cli, "Looking"))
+    known = listing.cell_details(cli.store, branch, listed.rows, listed.nodes, render.progress(cli, "Reading"))
     return Answer(
         lambda: cells_page.as_json(branch, listed, known, listing.message_places(cli.context, branch)),
         cells_page.cell_lines(cli, branch, listed, known),
@@ -184,13 +182,13 @@ def _is_current(cli: Invocation, sessions: Sequence[str]) -> bool:
 
 
 def _graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph:
-    with render.progress(cli, "Reading", unit="turns") as progress:
-        return cell_graph.read_graph(cli.context, branch, end, progress)
+    return cell_graph.read_graph(cli.context, branch, end, render.progress(cli, "Reading"))
 
 
 def _details(cli: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
-    with render.progress(cli, "Reading", unit="turns") as progress:
-        return listing.cell_details(cli.store, branch, listing.turn_rows(cli.index, branch, nodes), nodes, progress)
+    return listing.cell_details(
+        cli.store, branch, listing.turn_rows(cli.index, branch, nodes), nodes, render.progress(cli, "Reading")
+    )
 
 
 _STYLES = {"wrote": ("● ", "green"), "read": ("○ ", "dim"), "failed": ("✗ ", "red"), "named": ("? ", "yellow")}

@@ -57,11 +57,9 @@ def verify(
     if session:
         report = verification.verify_session(cli.store, session, deep=deep)
     else:
-        with render.progress(cli, "Checking", unit="turns") as progress:
-            report = verification.verify_store(cli.store, cli.index, progress, deep=deep)
+        report = verification.verify_store(cli.store, cli.index, render.progress(cli, "Checking"), deep=deep)
     if deep:
-        with render.progress(cli, "Hashing", unit="objects") as progress:
-            report = verification.verify_objects(cli.store, report, progress)
+        report = verification.verify_objects(cli.store, report, render.progress(cli, "Hashing", "objects"))
     document = {
         "id": session or None, "deep": deep, "sound": report.is_sound,
         **frame.attributes(report, "sessions", "turns", "proved", "cut", "damaged"),

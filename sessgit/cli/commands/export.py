@@ -110,20 +110,18 @@ class _Task:
 
 
 def _print(cli: Invocation, task: _Task) -> None:
-    with render.progress(cli, "Exporting", unit="turns") as progress:
-        data = _data(cli, task, progress)
-        if not cli.terminal.shows_output:
-            render.data(data)
-            return
-        page = b"".join(data).decode("utf-8", "replace")
+    data = _data(cli, task, render.progress(cli, "Exporting"))
+    if not cli.terminal.shows_output:
+        render.data(data)
+        return
+    page = b"".join(data).decode("utf-8", "replace")
     render.lines(cli, canonical.printable(page).removesuffix("\n").split("\n"))
 
 
 def _export_file(cli: Invocation, task: _Task, output: str, *, replace: bool) -> Answer:
     name = export.file_name(task.choice, task.rows, task.format)
     path = export.output_path(Path(output).absolute(), name, is_folder=output.endswith("/"))
-    with render.progress(cli, "Exporting", unit="turns") as progress:
-        size = export.write_export(path, _data(cli, task, progress), replacing=replace)
+    size = export.write_export(path, _data(cli, task, render.progress(cli, "Exporting")), replacing=replace)
     redacted = export.count_redacted(cli.store, task.rows)
     document = {
         "format": task.format,
@@ -185,14 +183,14 @@ def _export_project(
     pages, families = {branch.name for branch in branches}, Families(cli.index)
     export.create_folder(folder, replacing=replace)
     export.create_folder(folder / html.PAGES, replacing=replace)
-    with render.progress(cli, "Exporting", unit="conversations") as progress:
-        for done, branch in enumerate(branches):
-            progress(done, len(branches))
-            part = ExportChoice(branch, tools=tools)
-            task = _Task(format_, part, export.chosen_rows(cli.index, part), full, pages, families)
-            path = folder / html.PAGES / f"{branch.name}.html"
-            export.write_export(path, _data(cli, task, no_progress), replacing=replace)
-        progress(len(branches), len(branches))
+    progress = render.progress(cli, "Exporting", "conversations")
+    for done, branch in enumerate(branches):
+        progress(done, len(branches))
+        part = ExportChoice(branch, tools=tools)
+        task = _Task(format_, part, export.chosen_rows(cli.index, part), full, pages, families)
+        path = folder / html.PAGES / f"{branch.name}.html"
+        export.write_export(path, _data(cli, task, no_progress), replacing=replace)
+    progress(len(branches), len(branches))
     entries = [list(export.index_entries(family)) for family in forest.families]
     index = _encoded(html.render_index(project, entries, pages))
     export.write_export(folder / "index.html", index, replacing=replace)
@@ -214,8 +212,8 @@ def _export_folder(cli: Invocation, format_: Format, branches: list[Branch], fol
         store = cli.library()
         sessions = [Session(store, name) for name in dict.fromkeys(session_of(branch.name) for branch in branches)]
         conversations = len(sessions)
-        with store, render.progress(cli, "Exporting", unit="turns") as progress:
-            files = systems.export_sessions(format_, sessions, folder, progress)
+        with store:
+            files = systems.export_sessions(format_, sessions, folder, render.progress(cli, "Exporting"))
     return _folder_answer(cli, format_, folder, conversations, files)
 
 

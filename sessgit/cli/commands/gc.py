@@ -36,8 +36,8 @@ def run(
         question = f"{count} would be deleted for good: {names}. Until then, `sessgit undo` brings {them} back."
         frame.confirm(text.wrap(question, cli.width), "Prune?")
     keep = span_seconds(cli.settings.undo.keep)
-    with render.progress(cli, "Packing", unit="objects") as progress:
-        result = checks.collect(cli.context, keep=keep, prune=prune, progress=progress)
+    progress = render.progress(cli, "Packing", "objects")
+    result = checks.collect(cli.context, keep=keep, prune=prune, progress=progress)
     document = {
         "before": _count_json(result.before),
         "after": _count_json(result.after),

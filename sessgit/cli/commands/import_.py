@@ -73,11 +73,8 @@ def run(
             )
         if not dry_run:
             cli.create_store()
-    with (
-        _scratch_context(cli) if dry_run else _count_if_interrupted(cli) as context,
-        render.progress(cli, "Importing") as reading,
-        render.progress(cli, "Packing", unit="objects") as packing,
-    ):
+    with _scratch_context(cli) if dry_run else _count_if_interrupted(cli) as context:
+        reading, packing = render.progress(cli, "Importing", ""), render.progress(cli, "Packing", "objects")
         progress = imports.ImportProgress(reading, packing)
         result = imports.import_one(context, ident, paths, progress) if ident else import_all(context, paths, progress)
     if result.turns and not dry_run:
@@ -106,7 +103,8 @@ def _import_system(cli: Invocation, system: str, paths: list[Path], *, dry_run: 
     if not dry_run:
         cli.create_store()
     store = cli.library()
-    with render.exit_on_signals(), render.progress(cli, "Importing", unit="conversations") as progress:
+    progress = render.progress(cli, "Importing", "conversations")
+    with render.exit_on_signals():
         result = systems.import_folder(store, system, paths[0], progress, dry_run=dry_run)
     if result.report.operation:
         unpacked = imports.pack_import(cli.store)
@@ -124,8 +122,7 @@ def _index_and_pack(cli: Invocation) -> None:
 
     if maintenance.start_repack(cli.env.store, os.environ):
         return
-    with render.progress(cli, "Indexing", unit="conversations") as progress:
-        problem = search.update_fulltext(cli.index, progress)
+    problem = search.update_fulltext(cli.index, render.progress(cli, "Indexing", "conversations"))
     if problem:
         render.tell(f"({problem})")
 

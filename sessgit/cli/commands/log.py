@@ -66,8 +66,7 @@ def run(
     if commit:
         from sessgit.history import blame
 
-        with render.progress(cli, "Reading", unit="turns") as progress:
-            oid, turns = blame.commit_turns(cli.context, cli.cwd, commit, os.environ, progress)
+        oid, turns = blame.commit_turns(cli.context, cli.cwd, commit, os.environ, render.progress(cli, "Reading"))
         return Answer(lambda: _commit_json(cli, oid, turns), _commit_lines(cli, oid, turns))
     if everything:
         hint = "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them."

@@ -69,8 +69,7 @@ def run(
     if search:
         from sessgit.history.search import sessions_with
 
-        with render.progress(cli, "Searching", unit="turns") as progress:
-            sessions, behind = sessions_with(cli.index, search, progress)
+        sessions, behind = sessions_with(cli.index, search, render.progress(cli, "Searching"))
         if behind:
             render.tell(f"({behind})")
         among.append(set(sessions))

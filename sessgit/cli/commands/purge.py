@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from sessgit.cli import frame, render, text
@@ -13,7 +12,6 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.errors import UsageError
 from sessgit.model import canonical
-from sessgit.model.progress import Progress, no_progress
 from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
@@ -75,27 +73,26 @@ def run(
         raise UsageError("cannot ask for confirmation: stdin holds the value.", hint)
     if must_ask:
         render.check_can_ask(cli, hint)
-    with _progress(cli) as progress:
-        likely = scan.find_likely_secrets(cli.store, progress.reading) if find or secret else []
-        if find:
-            secrets = [
-                {**frame.attributes(each, "id", "kind", "length"), "lines": each.count, "addresses": list(each.places)}
-                for each in likely
-            ]
-            return Answer({"secrets": secrets}, _secret_lines(cli, likely))
-        chosen = denied_values.find_by_id(likely, secret, "likely secret", _FIND_HINT).value if secret else ""
-        typed = chosen or (_typed() if pattern == "-" else pattern)
-        if regex:
-            values = purges.matching_values(cli.env.store, cli.env.homes, typed, progress.reading)
-        else:
-            values = purges.literal_value(typed)
-        report = purges.preview_purge(cli.store, values, cli.env.homes, progress) if must_ask or dry_run else None
+    progress = _progress(cli)
+    likely = scan.find_likely_secrets(cli.store, progress.reading) if find or secret else []
+    if find:
+        secrets = [
+            {**frame.attributes(each, "id", "kind", "length"), "lines": each.count, "addresses": list(each.places)}
+            for each in likely
+        ]
+        return Answer({"secrets": secrets}, _secret_lines(cli, likely))
+    chosen = denied_values.find_by_id(likely, secret, "likely secret", _FIND_HINT).value if secret else ""
+    typed = chosen or (_typed() if pattern == "-" else pattern)
+    if regex:
+        values = purges.matching_values(cli.env.store, cli.env.homes, typed, progress.reading)
+    else:
+        values = purges.literal_value(typed)
+    report = purges.preview_purge(cli.store, values, cli.env.homes, progress) if must_ask or dry_run else None
     if report is not None and must_ask and (report.had_value or purges.is_pending(cli.env.store)):
         page = [*_held(cli, report), *_remaining_lines(cli, report), *_outside(cli, report, dry_run=True)]
         frame.confirm([*page, "This rewrites history and cannot be undone."], "Purge it for good?")
     if not dry_run:
-        with _progress(cli) as progress:
-            report = purges.purge_values(cli.context, values, progress)
+        report = purges.purge_values(cli.context, values, progress)
     assert report is not None
     return Answer(lambda: _result_json(report, dry_run=dry_run), _result_lines(cli, report, dry_run=dry_run))
 
@@ -124,26 +121,12 @@ def _typed() -> str:
         raise UsageError("the value is not UTF-8.", "The value must be text.") from None
 
 
-@contextmanager
-def _progress(cli: Invocation) -> Iterator[PurgeProgress]:
-    """Show a bar for each step, one after another: the next one ends the one before."""
+def _progress(cli: Invocation) -> PurgeProgress:
+    """Return what shows a bar for each step."""
     from sessgit.purge.purge import PurgeProgress
 
-    current = ""
-    report: Progress = no_progress
-    with ExitStack() as bar:
-
-        def step(name: str) -> Progress:
-            def progress(done: int, total: int) -> None:
-                nonlocal current, report
-                if current != name:
-                    bar.close()
-                    current, report = name, bar.enter_context(render.progress(cli, name, unit="objects"))
-                report(done, total)
-
-            return progress
-
-        yield PurgeProgress(step("Searching the store"), step("Rewriting"), step("Checking that it is gone"))
+    steps = ("Searching the store", "Rewriting", "Checking that it is gone")
+    return PurgeProgress(*(render.progress(cli, step, "objects") for step in steps))
 
 
 _FILES = 20

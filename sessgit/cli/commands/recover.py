@@ -62,10 +62,11 @@ def run(cli: Invocation, everything: bool = option("--all", "Search all projects
 def wait_until_quiet(cli: Invocation, seconds: float) -> None:
     """Wait until files are no longer written, with a bar on a terminal."""
     end = time.monotonic() + seconds
-    with render.progress(cli, "waiting for files that were just written", unit="seconds") as progress:
-        while (left := end - time.monotonic()) > 0:
-            progress(int(seconds - left), math.ceil(seconds))
-            time.sleep(min(left, _WAIT_STEP))
+    progress = render.progress(cli, "waiting for files that were just written", "seconds")
+    while (left := end - time.monotonic()) > 0:
+        progress(int(seconds - left), math.ceil(seconds))
+        time.sleep(min(left, _WAIT_STEP))
+    render.remove_progress()
 
 
 def _session_lines(cli: Invocation, outcome: Outcome) -> Iterator[str]:

@@ -81,7 +81,8 @@ def run(
 
         seconds, ident = timeout or _PROMPT_SECONDS, "" if no_keep else str(uuid.uuid4())
         partner = ModelCommand(to, protocol or guess_protocol(to), seconds, cli.cwd, os.environ)
-        with render.exit_on_signals(), render.progress(cli, "Asking", unit="prompts") as progress:
+        progress = render.progress(cli, "Asking", "prompts")
+        with render.exit_on_signals():
             sent = send_prompts(cli.context, target, partner, ident, progress)
         code = _exit_code(answer.outcome for answer in sent.answers)
         return Answer(lambda: _prompts_json(sent), _prompt_lines(cli, sent), exit_code=code)
@@ -98,8 +99,7 @@ def run(
     root = workspace.sandboxed_root(state.project, project, os.environ)
     commands, named = _commands(execs), (target.cell,) if target.cell else tuple(cells)
     choice = plans.ReplayChoice(target.turn, named, chain, root, bool(llm), tuple(commands))
-    with render.progress(cli, "Reading", unit="turns") as progress:
-        plan = plans.plan_replay(cli.context, target.branch, choice, progress)
+    plan = plans.plan_replay(cli.context, target.branch, choice, render.progress(cli, "Reading"))
     if not execute:
         return Answer(lambda: _as_json(plan), _plan_lines(cli, plan), notes=map("({})".format, plan.damage))
     limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
@@ -132,11 +132,10 @@ def _execute(
     kept: KeptSession | None = None
     if plan.first:
         with render.exit_on_signals():
-            with (
-                workspace.make_sandbox(cli.context, target.branch, plan.first, project, os.environ, confinement) as box,
-                render.progress(cli, "Running", unit="cells") as progress,
-            ):
-                results = runs.run_plan(plan, box, options, progress)
+            with workspace.make_sandbox(
+                cli.context, target.branch, plan.first, project, os.environ, confinement
+            ) as box:
+                results = runs.run_plan(plan, box, options, render.progress(cli, "Running", "cells"))
             if keep and any(result.outcome != "skipped" for result in results):
                 kept = _keep(cli, target, plan, results)
     return Answer(

@@ -147,8 +147,9 @@ def _check_whole(cli: Invocation, target: ResolvedTarget, verb: str, option: str
 
 def _restore_all(cli: Invocation) -> Answer:
     sessions = client_files.lost_sessions(cli.index, cli.env.homes)
-    with render.progress(cli, "Restoring", unit="conversations") as progress:
-        result = restores.restore_all(cli.store, sessions, cli.env.homes, progress, cli.local_path)
+    result = restores.restore_all(
+        cli.store, sessions, cli.env.homes, render.progress(cli, "Restoring", "conversations"), cli.local_path
+    )
     document = {
         "restored": [_result_json(session, each) for session, each in result.back],
         "errors": [

@@ -75,11 +75,12 @@ def run(
     query = " ".join(words)
     length = _SNIPPET_LENGTH if cli.json else _LINES * (cli.width - _INDENT) - 12
     most = _MOST if limit is None else limit
-    with render.progress(cli, "Indexing", unit="conversations") as progress:
-        if query:
-            results = search.search(cli.index, query, scope, most, length, progress)
-        else:
-            results = search.turns_at(cli.index, scope, most, length)
+    if query:
+        results = search.search(
+            cli.index, query, scope, most, length, render.progress(cli, "Indexing", "conversations")
+        )
+    else:
+        results = search.turns_at(cli.index, scope, most, length)
     if results.is_empty:
         notes = ["Nothing found."]
     else:

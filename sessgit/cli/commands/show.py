@@ -56,10 +56,10 @@ def run(
     context, branch, prices = cli.context, target.branch, cli.settings.prices
     detail = ShowOptions(thinking, full)
     if target.turn is None:
-        with render.progress(cli, "Reading", unit="turns") as progress:
-            if cli.json:
-                return Answer({"session": show.session_document(context, branch, prices, progress)})
-            return Answer({}, _card_lines(cli, show.session_card(context, branch, progress), detail))
+        progress = render.progress(cli, "Reading")
+        if cli.json:
+            return Answer({"session": show.session_document(context, branch, prices, progress)})
+        return Answer({}, _card_lines(cli, show.session_card(context, branch, progress), detail))
     if target.turn == 0 and not target.cell:
         start = show.show_start(context, branch)
         return Answer(lambda: {"turn": show.start_document(start)}, _start_lines(cli, start))
@@ -78,8 +78,8 @@ def _cell_with_dependencies(cli: Invocation, branch: Branch, cell: ShownCell, do
     from sessgit.history import cell_graph, cells
 
     own = f"{cell.turn.row.turn}.{cell.ordinal}"
-    with render.progress(cli, "Reading", unit="turns") as progress:
-        whole = cell_graph.read_graph(cli.context, branch, progress=progress)
+    progress = render.progress(cli, "Reading")
+    whole = cell_graph.read_graph(cli.context, branch, progress=progress)
     if cli.json:
         return Answer({"cell": document | {"in_session": cells_page.related_json(whole, own)}})
     others = cells_page.related_nodes(whole, own)

@@ -45,8 +45,7 @@ def run(
         from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
         target = operands.target(cli, address)
-    with render.progress(cli, "Counting", unit="turns") as progress:
-        shares = stats.all_shares(cli.index, progress)
+    shares = stats.all_shares(cli.index, render.progress(cli, "Counting"))
     root = projects.project_root(cli.folder(project)) if project else None
     agent = agents.check_name(agent)
     options = StatsOptions(by, parse_time(since, cli.now), root, target, limit)
