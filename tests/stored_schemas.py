@@ -22,7 +22,7 @@ from sessgit.model import pad as pads
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.stored_fields import OPTIONAL, CellId, CellType, Count, EntryId, Hash, Mode, Number, Rate, Time
-from sessgit.store.journal import Operation
+from sessgit.store.operations import Operation
 from sessgit.store.recorder_state import AppendIntent, Cursor, LatestTurn
 from sessgit.sync.session_refs import Agreement
 

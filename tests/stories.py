@@ -29,7 +29,7 @@ from sessgit.agents.claude import home  # noqa: E402
 from sessgit.history.code import git  # noqa: E402
 from sessgit.record.recording import record  # noqa: E402
 from sessgit.record.source import TranscriptSource  # noqa: E402
-from sessgit.store import journal  # noqa: E402
+from sessgit.store import operations  # noqa: E402
 from sessgit.store.index import Index  # noqa: E402
 from sessgit.store.layout import StorePaths  # noqa: E402
 from sessgit.store.store import Store  # noqa: E402
@@ -112,7 +112,7 @@ class World:
 
     def _operations(self) -> dict[str, str]:
         """The ids of the operations so far, which depend on the home's path, and those that the document tells."""
-        done = journal.read(StorePaths(self.shell.store))
+        done = operations.read(StorePaths(self.shell.store))
         return {operation.id: f"0e{number:06x}" for number, operation in enumerate(done, start=1)}
 
 

@@ -35,11 +35,11 @@ from sessgit.store import operations, refs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import Operation
+from sessgit.store.refs import Move
 from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 OTHER, THIRD, YOUNG = (f"{start}-0000-4000-8000-000000000003" for start in ("e90c55aa", "77be01d3", "0b2d7f10"))
 

@@ -18,7 +18,7 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn
 from sessgit.record import scratch_store
-from sessgit.store import journal
+from sessgit.store import operations
 from sessgit.store.layout import StorePaths
 
 ARCH = agent_id("io-log", "ARCH-1")
@@ -57,7 +57,7 @@ def test_what_it_says_and_again(sessgit: Shell, source: Path) -> None:
     )
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert contents(source) == before
-    assert len(journal.read(StorePaths(sessgit.store))) == 1
+    assert len(operations.read(StorePaths(sessgit.store))) == 1
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
 
 

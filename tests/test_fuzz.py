@@ -38,7 +38,7 @@ from sessgit.model.conversation.turn import Cell
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
-from sessgit.store import journal, recorder_state, secret_filter, settings
+from sessgit.store import operations, recorder_state, secret_filter, settings
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -346,7 +346,7 @@ NOTES: dict[str, tuple[Any, Callable[[StorePaths], Any]]] = {
     "latest.json": ({"version": 1, "session": "x", "turn": 1, "time": 1.5, "delay": None}, recorder_state.load_latest),
     "operations.jsonl": ({"time": "t", "command": "c", "summary": "s", "refs": {"refs/heads/x": [None, "a" * 40]},
                           "files": {"/x": "y"}, "undoes": "", "id": "12345678", "completes": "",
-                          "appended": {"/x": [0, 3, "h"]}, "cut": {}}, journal.read),
+                          "appended": {"/x": [0, 3, "h"]}, "cut": {}}, operations.read),
     "state/forbidden": ({"version": 1, "values": [{"id": "x", "time": "t", "forms": [
                          {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]},
                         secret_filter.denied_values),

@@ -15,13 +15,13 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents import agent_files
 from sessgit.errors import StoreError
-from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
+from sessgit.store import layout, locks, maintenance, operations, refs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 HEAD = layout.head_ref(SESSION)
 
@@ -151,7 +151,7 @@ def test_whoever_comes_next_waits_no_minute(keep: Keep, store: Store, how: str) 
     if how == "one":
         store.repo.move(HEAD, tip, None)
     else:
-        transaction.move_all(store.path, [Move(HEAD, tip, None)])
+        refs.move_all(store.path, [Move(HEAD, tip, None)])
     assert 1 < time.monotonic() - begun < 10
     assert store.repo.ref(HEAD) is None
 
@@ -165,7 +165,7 @@ def test_packed_refs_that_were_being_written(keep: Keep, store: Store) -> None:
     for name in ("packed-refs.lock", "packed-refs.new"):
         (store.path / name).write_bytes(b"")
         aged(store.path / name, 5)
-    transaction.move_all(store.path, [Move(HEAD, tip, None)])
+    refs.move_all(store.path, [Move(HEAD, tip, None)])
     assert store.repo.ref(HEAD) is None
     maintenance.pack_refs(store.path)
 
@@ -177,7 +177,7 @@ def test_packed_refs_that_are_cut_are_named(keep: Keep, store: Store) -> None:
     packed.write_text(f"{tip} refs/hea")
     for move in (
         lambda: store.repo.move(HEAD, tip, None),
-        lambda: transaction.move_all(store.path, [Move(HEAD, tip, None)]),
+        lambda: refs.move_all(store.path, [Move(HEAD, tip, None)]),
         lambda: maintenance.pack_refs(store.path),
     ):
         with pytest.raises(StoreError) as error:
@@ -236,14 +236,14 @@ def test_an_operation_that_others_went_on_from_is_left(sessgit: Shell) -> None:
 def test_the_last_operation_is_found_at_the_end(sessgit: Shell, size: int) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     paths = StorePaths(sessgit.store)
-    assert journal.last(paths) is None
+    assert operations.last_operation(paths) is None
     paths.journal.write_bytes(b"x" * size + b"\n")
     sessgit.out("rename", SESSION, "a name")
-    found = journal.last(paths)
-    assert found is not None and found == journal.read(paths)[-1]
+    found = operations.last_operation(paths)
+    assert found is not None and found == operations.read(paths)[-1]
     with paths.journal.open("ab") as file:
         file.write(b"torn")
-    assert journal.last(paths) is None
+    assert operations.last_operation(paths) is None
 
 
 # Files that never took their places

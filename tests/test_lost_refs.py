@@ -10,7 +10,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.store import packed_refs, refs
+from sessgit.store import operations, refs
 from sessgit.store.layout import StorePaths
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -61,8 +61,8 @@ def test_a_ref_that_was_just_being_deleted_is_not_missed(sessgit: Shell, monkeyp
     tip = refs.read(sessgit.store, ref)
     sessgit.out("delete", OTHER, "--yes")
     run_git(sessgit.store, "update-ref", ref, str(tip))
-    monkeypatch.setattr(packed_refs.time, "sleep", lambda _: run_git(sessgit.store, "update-ref", "-d", ref))
-    packed_refs.record_refs(sessgit.store)
+    monkeypatch.setattr(operations.time, "sleep", lambda _: run_git(sessgit.store, "update-ref", "-d", ref))
+    operations.record_refs(sessgit.store)
     assert refs.read(sessgit.store, ref) is None
     assert gone(sessgit) == set()
 
@@ -155,7 +155,7 @@ def test_a_line_that_is_none_goes_and_is_kept_aside(packed: Shell) -> None:
     path.write_bytes(b"".join([*lines[:2], b"rubbish\n", *lines[2:tag], b"more " + lines[tag], *lines[tag + 1 :]]))
     damaged = path.read_bytes()
     packed("doctor", "--fix")
-    assert packed_refs.invalid_lines(packed.store) == []
+    assert refs.invalid_lines(packed.store) == []
     (aside,) = list((StorePaths(packed.store).state / "damaged").glob("packed-refs.*"))
     assert aside.read_bytes() == damaged
     assert run_git(packed.store, "rev-parse", "good^{commit}")

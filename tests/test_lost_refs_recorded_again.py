@@ -9,9 +9,9 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.store import journal, operations, packed_refs
+from sessgit.store import operations
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 
 def test_a_rewound_branch_that_the_client_went_back_to(sessgit: Shell) -> None:
@@ -71,15 +71,17 @@ def test_a_tag_that_was_recorded_while_a_command_deleted_it(sessgit: Shell, monk
     sessgit.out("tag", "there", f"{SESSION}@1")
     store, ref = Store(sessgit.store), "refs/tags/there"
     oid = store.repo.ref(ref)
-    journal.append(store.paths, journal.Operation("2026-03-01T13:00:00.000Z", "tag", "tag -d", {ref: (oid, None)}))
+    operations.append(
+        store.paths, operations.Operation("2026-03-01T13:00:00.000Z", "tag", "tag -d", {ref: (oid, None)})
+    )
 
     def delete_ref(_seconds: float) -> None:
         if store.repo.ref(ref):
             store.repo.move(ref, oid, None)
 
     with monkeypatch.context() as patch:
-        patch.setattr(packed_refs, "time", SimpleNamespace(sleep=delete_ref))
-        packed_refs.record_refs(sessgit.store)
+        patch.setattr(operations, "time", SimpleNamespace(sleep=delete_ref))
+        operations.record_refs(sessgit.store)
     delete_ref(0)
     assert sessgit.json("verify")["findings"] == []
     sessgit.out("gc", "--prune", "--yes")

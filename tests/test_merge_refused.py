@@ -259,7 +259,7 @@ STEPS = [
     "branch.merge.record",
     "branch.file_append.is_only_intent",
     "store.operations.perform_operation",
-    "store.journal.append",
+    "store.operations.append",
     "store.backend.Repository.move",
     "store.recorder_state.delete_intent",
 ]

@@ -15,7 +15,7 @@ from transcripts import SESSION
 
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store import journal, locks, refs
+from sessgit.store import locks, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
@@ -74,7 +74,7 @@ def test_what_the_operation_says(sessgit: Shell) -> None:
     moved = {"ref": f"refs/heads/{SESSION}", "before": head, "after": tip(sessgit)}
     assert (done["refs"], done["files"]) == ([moved], [])
     assert (done["appended"], done["cut"]) == ([str(transcript(sessgit))], [])
-    (written,) = journal.read(StorePaths(sessgit.store))
+    (written,) = operations.read(StorePaths(sessgit.store))
     ((path, piece),) = written.wrote.appended.items()
     assert (path, piece.offset) == (str(transcript(sessgit)), len(before))
     assert piece.offset + piece.length == len(transcript(sessgit).read_bytes())
@@ -279,9 +279,9 @@ STEPS = [
     "agents.agent_files.cut",
     "store.recorder_state.reset_cursor",
     "branch.undo.perform_operation",
-    "store.journal.append",
+    "store.operations.append",
     "store.backend.Repository.move",
-    "store.transaction.move_all",
+    "store.refs.move_all",
     "store.recorder_state.delete_intent",
 ]
 
@@ -311,7 +311,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
 
 
 @pytest.mark.parametrize(
-    "step", ["agents.agent_files.append", "store.recorder_state.reset_cursor", "store.journal.append"]
+    "step", ["agents.agent_files.append", "store.recorder_state.reset_cursor", "store.operations.append"]
 )
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str

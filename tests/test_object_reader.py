@@ -13,7 +13,7 @@ from sessgit.errors import NotFoundError, UnreadableError
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.store import objects
-from sessgit.store.object_reader import ObjectReader
+from sessgit.store.objects import ObjectReader
 from sessgit.store.store import Store
 
 

@@ -20,10 +20,10 @@ from transcripts import OTHER, SESSION
 from waiting import PATIENCE
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.store import journal, operations, refs, transaction
+from sessgit.store import operations, refs
 from sessgit.store.layout import StorePaths
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 
 @begins
@@ -78,7 +78,7 @@ def test_an_undo_that_fails_says_what_it_did(sessgit: Shell, monkeypatch: pytest
         assert sessgit("undo").err == "Error: git is missing.\nHint: Install git 2.30 or later.\n"
         assert path.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "append", lambda *_: (_ for _ in ()).throw(StoreError("the disk is full")))
+        patch.setattr(operations, "append", lambda *_: (_ for _ in ()).throw(StoreError("the disk is full")))
         failed = sessgit("undo")
         told = f"Only files were changed. To finish: `sessgit undo {last(sessgit)}`"
         assert (failed.code, failed.err) == (7, f"Error: the disk is full.\nHint: {told}\n")
@@ -172,26 +172,26 @@ def test_all_refs_or_none(sessgit: Shell) -> None:
     tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
     before = refs.read_all(sessgit.store)
     with pytest.raises(MovedError, match="refs/tags/b"):
-        transaction.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", tip, None)])
+        refs.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", tip, None)])
     assert refs.read_all(sessgit.store) == before
     (sessgit.store / "refs" / "tags" / "a.lock").touch()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(StoreError, match="refs"):
-        patch.setattr(transaction, "_TRIES", 2)
+        patch.setattr(refs, "_MOVE_TRIES", 2)
         patch.setattr(refs, "_STALE_SECONDS_ALONE", 3600.0)  # a busy machine can take longer than two seconds
-        transaction.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", None, tip)])
+        refs.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", None, tip)])
     assert refs.read_all(sessgit.store) == before
     (sessgit.store / "refs" / "tags" / "a.lock").unlink()
-    transaction.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move(f"refs/heads/{SESSION}", tip, None)])
+    refs.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move(f"refs/heads/{SESSION}", tip, None)])
     assert refs.read_all(sessgit.store) == {"refs/tags/a": tip}
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"{}", b'{"refs":{}}', b"[]", b"\n", b"null"]), max_size=5))
 def test_a_journal_of_anything_is_read(tmp_path_factory: pytest.TempPathFactory, garbage: list[bytes]) -> None:
     paths = StorePaths(tmp_path_factory.mktemp("store"))
-    one = journal.Operation("2026-03-01T00:00:00.000Z", "tag", "x", {"refs/tags/x": (None, "0" * 40)})
+    one = operations.Operation("2026-03-01T00:00:00.000Z", "tag", "x", {"refs/tags/x": (None, "0" * 40)})
     paths.journal.write_bytes(b"\n".join(garbage))
-    written = journal.append(paths, one)
-    assert [found for found in journal.read(paths) if found.id == written.id] == [written]
+    written = operations.append(paths, one)
+    assert [found for found in operations.read(paths) if found.id == written.id] == [written]
     assert json.loads(paths.journal.read_bytes().splitlines()[-1])["id"] == written.id
 
 
@@ -214,32 +214,32 @@ def test_a_fork_that_is_back_says_how_its_file_comes(sessgit: Shell) -> None:
 
 
 def test_the_same_at_one_moment_has_ids_of_its_own(store: Store) -> None:
-    one, begun = journal.Operation("2026-03-01T10:00:00Z", "tag", "tag one", {}), threading.Barrier(8)
+    one, begun = operations.Operation("2026-03-01T10:00:00Z", "tag", "tag one", {}), threading.Barrier(8)
 
     def append() -> list[str]:
         begun.wait(PATIENCE)
-        return [journal.append(store.paths, one).id for _ in range(20)]
+        return [operations.append(store.paths, one).id for _ in range(20)]
 
     with ThreadPoolExecutor(8) as pool:
         ids = [name for done in [pool.submit(append) for _ in range(8)] for name in done.result()]
     assert len(set(ids)) == 160
-    assert sorted(found.id for found in journal.read(store.paths)) == sorted(ids)
+    assert sorted(found.id for found in operations.read(store.paths)) == sorted(ids)
 
 
 def test_a_disk_that_becomes_full_while_an_operation_is_written_down(store: Store) -> None:
     """What has room in part is no operation, and the next one stands on a line of its own."""
-    first = journal.append(store.paths, journal.Operation("2026-03-01T10:00:00Z", "tag", "tag one", {}))
+    first = operations.append(store.paths, operations.Operation("2026-03-01T10:00:00Z", "tag", "tag one", {}))
     size = store.paths.journal.stat().st_size
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
         with pytest.raises(StoreError) as refused:
-            journal.append(store.paths, journal.Operation("2026-03-01T10:00:01Z", "tag", "tag two", {}))
+            operations.append(store.paths, operations.Operation("2026-03-01T10:00:01Z", "tag", "tag two", {}))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert str(refused.value) == "cannot write the journal: File too large"
     assert refused.value.hint == f"Nothing was changed. {ROOM}"
-    third = journal.append(store.paths, journal.Operation("2026-03-01T10:00:02Z", "tag", "tag three", {}))
-    assert journal.read(store.paths) == [first, third]
+    third = operations.append(store.paths, operations.Operation("2026-03-01T10:00:02Z", "tag", "tag three", {}))
+    assert operations.read(store.paths) == [first, third]

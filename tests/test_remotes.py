@@ -23,9 +23,9 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedErro
 from sessgit.store import git, layout, refs, remotes
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths
+from sessgit.store.refs import Move, move_all
 from sessgit.store.remotes import Connection, Remote
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move, move_all
 
 HEAD, SIDE, STONE, TAG = (
     f"refs/heads/{SESSION}",

@@ -14,7 +14,7 @@ from shell import Shell
 from test_verify import loose, unpack
 from transcripts import OTHER, SESSION
 
-from sessgit.store import packed_refs, refs
+from sessgit.store import refs
 from sessgit.store.layout import StorePaths
 
 HEAD = f"refs/heads/{SESSION}"
@@ -175,7 +175,7 @@ def test_a_ref_of_which_nothing_is_known(held: Shell) -> None:
     assert "records its file again" in " ".join(held("doctor").out.split())
     assert repaired(held)["rerecorded"]
     assert len(held.json("log", SESSION)["turns"]) == 3
-    assert packed_refs.refs_without_id(held.store) == []
+    assert refs.refs_without_id(held.store) == []
 
 
 @pytest.mark.parametrize("known", ["the note", "the journal"])

@@ -21,7 +21,7 @@ from sessgit.branch import edit, restore
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.record import tip_delivery
-from sessgit.store import journal, operations, remotes
+from sessgit.store import operations, remotes
 from sessgit.store.context import Context
 from sessgit.store.store import Store
 from sessgit.sync.session_refs import SkippedItem
@@ -546,7 +546,7 @@ def test_a_recorder_at_work_is_not_in_the_way_of_a_pull(machines: Machines, monk
     one.push()
     perform, others = operations.perform_operation, [lambda: two.record(theirs.turns("another"))]
 
-    def meanwhile(*arguments: Any, **how: Any) -> journal.Operation:
+    def meanwhile(*arguments: Any, **how: Any) -> operations.Operation:
         while others:
             others.pop()()
         return perform(*arguments, **how)

@@ -46,9 +46,9 @@ from sessgit.record.source import TranscriptSource, stored_rules
 from sessgit.store import layout, operations, owner, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
+from sessgit.store.refs import Move
 from sessgit.store.secret_filter import Cleaner
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _MOST_LOOSE_REFS = 100
 """Sessions after which refs are packed: a loose ref is a file, and each recording reads them all."""

@@ -19,8 +19,8 @@ from sessgit.record import catch_up
 from sessgit.store import ancestry, layout, operations, refs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
-from sessgit.store.journal import Operation
-from sessgit.store.transaction import Move
+from sessgit.store.operations import Operation
+from sessgit.store.refs import Move
 
 KEEP = "keep"
 """The label of a session that is archived only by name."""

@@ -18,12 +18,12 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
-from sessgit.store import ancestry, layout, locks, operations, refs, transaction
+from sessgit.store import ancestry, layout, locks, operations, refs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index
-from sessgit.store.journal import Operation
+from sessgit.store.operations import Operation
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _LOCK_WAIT = 10.0
 _OID = re.compile(r"[0-9a-f]{40}")
@@ -177,4 +177,4 @@ def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
             with locks.session_lock(store.paths, session, _LOCK_WAIT):
                 pass
     with suppress(MovedError):  # then gc takes them away
-        transaction.move_all(store.path, stray_moves(store.path, set(sessions)))
+        refs.move_all(store.path, stray_moves(store.path, set(sessions)))

@@ -25,8 +25,8 @@ from sessgit.record.edit_commit import StateEdit
 from sessgit.store import layout, locks, operations, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 LONGEST_LABEL = 50
 LONGEST_DESCRIPTION = 2000

@@ -20,8 +20,8 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.frozen import frozen
 from sessgit.store import locks, recorder_state
 from sessgit.store.context import Homes
-from sessgit.store.journal import FileRange, FileWrites, Operation
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import FileRange, FileWrites, Operation
 from sessgit.store.private_files import path_exists
 from sessgit.store.recorder_state import AppendIntent
 from sessgit.store.store import Store

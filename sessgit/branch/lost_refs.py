@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from sessgit.model import ids
 from sessgit.model.finding import Finding
 from sessgit.model.frozen import frozen
-from sessgit.store import journal, layout, packed_refs, recorder_state, refs, transaction
-from sessgit.store.journal import Operation
+from sessgit.store import layout, operations, recorder_state, refs
+from sessgit.store.operations import Operation
 from sessgit.store.private_files import path_exists
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _MOST_FINDINGS = 20
 """So many are reported one by one."""
@@ -37,11 +37,11 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
     if store.paths.purging.exists():  # it gives tags other names before it says so
         return []
     known, current = _known_refs(store)
-    recorded = {ref: at for ref, at in packed_refs.recorded_refs(store.path).items() if ref not in current}
+    recorded = {ref: at for ref, at in operations.recorded_refs(store.path).items() if ref not in current}
     known = {ref: tips for ref, tips in known.items() if ref not in current}
-    since = {mark: journal.read(store.paths, mark) for mark in {0, *(mark for _, mark in recorded.values())}}
-    later = {mark: {move.ref: move for one in operations for move in one.moves} for mark, operations in since.items()}
-    deleted = {mark: _deleted_sessions(operations) for mark, operations in since.items()}
+    since = {mark: operations.read(store.paths, mark) for mark in {0, *(mark for _, mark in recorded.values())}}
+    later = {mark: {move.ref: move for one in every for move in one.moves} for mark, every in since.items()}
+    deleted = {mark: _deleted_sessions(every) for mark, every in since.items()}
     lost, there = list[LostRef](), dict(current)
     for ref, tips in sorted(known.items()):
         mark = recorded[ref][1] if ref in recorded else 0
@@ -64,21 +64,21 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
 def restore_lost(store: Store, session: str = "") -> int:
     """Restore the lost refs, with those that keep data for undo; return how many. A ref file without an object id is
     moved to `state/damaged/`, so that git can move refs again."""
-    if packed_refs.invalid_lines(store.path):
-        packed_refs.remove_invalid_lines(store.path)
+    if refs.invalid_lines(store.path):
+        refs.remove_invalid_lines(store.path)
     lost = lost_refs(store, session)
     current, names = refs.read_all(store.path), {one.ref for one in lost}
-    hollow = [ref for ref in packed_refs.refs_without_id(store.path) if ref in names]
+    hollow = [ref for ref in refs.refs_without_id(store.path) if ref in names]
     for ref in hollow:
-        packed_refs.quarantine_ref(store.path, ref)
+        refs.quarantine_ref(store.path, ref)
     if lost:
         kept = [
             LostRef(ref, oid)
-            for ref, (oid, _) in packed_refs.recorded_refs(store.path).items()
+            for ref, (oid, _) in operations.recorded_refs(store.path).items()
             if ref.startswith(layout.KEEP) and ref not in current and not store.repo.read_problem(oid)
         ]
         moves = [Move(one.ref, current.get(one.ref), one.oid) for one in (*lost, *kept)]
-        transaction.move_all(store.path, [move for move in moves if move.old != move.new])
+        refs.move_all(store.path, [move for move in moves if move.old != move.new])
     return len(lost)
 
 
@@ -88,14 +88,14 @@ def forget_other_refs(store: Store) -> list[LostRef]:
     lost, current = lost_refs(store), refs.read_all(store.path)
     names = {one.ref for one in lost}
     if not lost:
-        recorded = packed_refs.recorded_refs(store.path)
-        packed_refs.forget_refs(store.path, [ref for ref in recorded if ref not in current])
-    return [*lost, *(LostRef(ref, "") for ref in packed_refs.refs_without_id(store.path) if ref not in names)]
+        recorded = operations.recorded_refs(store.path)
+        operations.forget_refs(store.path, [ref for ref in recorded if ref not in current])
+    return [*lost, *(LostRef(ref, "") for ref in refs.refs_without_id(store.path) if ref not in names)]
 
 
 def lost_ref_findings(store: Store) -> Iterator[Finding]:
     """Yield the findings about lost refs."""
-    lost, current, hollow = lost_refs(store), refs.read_all(store.path), packed_refs.refs_without_id(store.path)
+    lost, current, hollow = lost_refs(store), refs.read_all(store.path), refs.refs_without_id(store.path)
     for one in lost[:_MOST_FINDINGS]:
         if one.ref in hollow:
             continue  # another check reports it
@@ -109,15 +109,15 @@ def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Return the commits that each ref is known to have had: when it was packed or created, when its transcript was
     recorded last, and when an operation moved it whose files still exist. Then return the present refs, except those
     without an object id, or with the id of an unknown missing object."""
-    every, hollow = refs.read_all(store.path), set(packed_refs.refs_without_id(store.path))
+    every, hollow = refs.read_all(store.path), set(refs.refs_without_id(store.path))
     current = {ref: oid for ref, oid in every.items() if ref not in hollow}
     suspect = {ref for ref, oid in current.items() if store.repo.read_problem(oid) == "missing"}
-    known: dict[str, list[str]] = {ref: [oid] for ref, (oid, _) in packed_refs.recorded_refs(store.path).items()}
+    known: dict[str, list[str]] = {ref: [oid] for ref, (oid, _) in operations.recorded_refs(store.path).items()}
     for ref in hollow & every.keys():  # it was packed, too
         known.setdefault(ref, []).append(every[ref])
     for session, commit in _recorded_cursors(store, current.keys() - suspect):
         known.setdefault(layout.head_ref(session), []).append(commit)
-    for operation in journal.read(store.paths):
+    for operation in operations.read(store.paths):
         moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.REF_SPACES)]
         missing = [move for move in moves if move.ref not in current or move.ref in suspect]
         if missing and any(map(path_exists, operation.files)):
@@ -139,9 +139,9 @@ def _recorded_cursors(store: Store, current: Collection[str]) -> Iterator[tuple[
             yield session, cursor.commit
 
 
-def _deleted_sessions(operations: Iterable[Operation]) -> set[str]:
+def _deleted_sessions(every: Iterable[Operation]) -> set[str]:
     """Return the sessions that one of the operations deleted, even if they were restored later."""
-    moves = (move for operation in operations for move in operation.moves)
+    moves = (move for operation in every for move in operation.moves)
     return {layout.session_of_ref(move.ref) for move in moves if move.new and move.ref.startswith(layout.DELETED)}
 
 

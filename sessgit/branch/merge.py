@@ -47,14 +47,14 @@ from sessgit.record import catch_up, program_turns
 from sessgit.record.privacy import transcript_verdict
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, is_at_commit
-from sessgit.store import journal, layout, locks, maintenance, operations, recorder_state, refs, tempdirs
+from sessgit.store import layout, locks, maintenance, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index, Row
-from sessgit.store.journal import FileWrites, Operation
+from sessgit.store.operations import FileWrites, Operation
 from sessgit.store.private_files import path_exists
 from sessgit.store.recorder_state import AppendIntent, MergeOrigins
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _MILLISECONDS_LATER = 2
 _OTHER_FOLDER_HINT = "Or use `--new` to merge into a new conversation."
@@ -625,7 +625,7 @@ def first_step(store: Store, session: str, command: str, head: str) -> Operation
 def _head_operations(store: Store, session: str) -> list[Operation]:
     """Return the operations that moved the session's head, oldest first."""
     ref = layout.head_ref(session)
-    return [operation for operation in journal.read(store.paths) if any(move.ref == ref for move in operation.moves)]
+    return [operation for operation in operations.read(store.paths) if any(move.ref == ref for move in operation.moves)]
 
 
 def _finish_head_move(store: Store, every: Sequence[Operation], head: str) -> bool:
@@ -681,7 +681,7 @@ def _finish_merge(store: Store, session: str, homes: Homes, now: float) -> bool:
     summary = f"{session[:8]}: {turns} of {sources}, interrupted"
     refs_moved, wrote = {ref: (intent.head, last)}, file_append.appended_range(intent)
     done = Operation(canonical.rfc3339(now), intent.command, summary, refs_moved, wrote.files, appended=wrote.appended)
-    journal.append(store.paths, done)
+    operations.append(store.paths, done)
     recorder_state.delete_intent(store.paths, session)
     return True
 

@@ -10,20 +10,20 @@ from sessgit import agents
 from sessgit.branch import file_append
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model.frozen import frozen
-from sessgit.store import git, journal, layout, recorder_state, refs
+from sessgit.store import git, layout, operations, recorder_state, refs
 from sessgit.store.context import Homes
-from sessgit.store.journal import Operation
 from sessgit.store.operations import (
     BACKGROUND,
     PURGE,
     ListedOperation,
+    Operation,
     find_operation,
     has_only_end_commits,
     list_operations,
     perform_operation,
 )
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 
 @frozen
@@ -81,7 +81,7 @@ def _undo_locked(
     turned = file_append.planned_changes(store, operation, homes, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
-    every, original, redone = {each.id: each for each in journal.read(store.paths)}, operation, False
+    every, original, redone = {each.id: each for each in operations.read(store.paths)}, operation, False
     while original.undoes in every:  # at the end of a chain of undos is what a command performed
         original, redone = every[original.undoes], not redone
     if dry_run:

@@ -13,11 +13,11 @@ from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import fulltext, journal, layout, locks, maintenance, operations, recorder_state, refs, transaction
+from sessgit.store import fulltext, layout, locks, maintenance, operations, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.maintenance import ObjectCount
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _LOCK_WAIT = 10.0
 
@@ -73,7 +73,7 @@ def doomed(store: Store) -> tuple[str, ...]:
 def _expire(store: Store, moment: float) -> int:
     """Delete the undo refs of the operations before a moment; return how many."""
     limit = canonical.rfc3339(max(0.0, moment))
-    old = {operation.id for operation in journal.read(store.paths) if operation.time < limit}
+    old = {operation.id for operation in operations.read(store.paths) if operation.time < limit}
     kept = refs.read_all(store.path, layout.KEEP)
     return _delete_refs(store, [ref for ref in kept if ref.removeprefix(layout.KEEP).partition("-")[0] in old])
 
@@ -89,14 +89,14 @@ def _prune(context: Context, lock: int) -> tuple[str, ...]:
         deleted = refs.deleted_sessions(store.path)
         kept = _refs_of_sessions(store, deleted)
         _delete_refs(store, {ref for ref, _ in kept})
-        transaction.move_all(store.path, delete.stray_moves(store.path, deleted))
+        refs.move_all(store.path, delete.stray_moves(store.path, deleted))
         context.index.sync()
         fulltext.forget_sessions(store.path, deleted)
         context.index.forget_unreachable()
-        journal.redact_sessions(store.paths, deleted)
+        operations.redact_sessions(store.paths, deleted)
         maintenance.prune(store.path, (lock, alone))
         store.repo.refresh_packs()
-        journal.redact_tags(store.paths, store.repo.has)
+        operations.redact_tags(store.paths, store.repo.has)
     for session in deleted:
         store.paths.lock(f"session-{session}").unlink(missing_ok=True)
         recorder_state.delete_cursor(store.paths, session)
@@ -125,7 +125,7 @@ def _refs_of_sessions(store: Store, sessions: set[str]) -> set[tuple[str, str]]:
 def _delete_refs(store: Store, names: Collection[str]) -> int:
     tips = refs.read_all(store.path)
     try:
-        transaction.move_all(store.path, [Move(ref, tips[ref], None) for ref in names if ref in tips])
+        refs.move_all(store.path, [Move(ref, tips[ref], None) for ref in names if ref in tips])
     except MovedError as error:
         raise ConflictError("a ref was just changed", "Try again.") from error
     return len(names)

@@ -31,11 +31,11 @@ from sessgit.model.frozen import frozen
 from sessgit.record import commits, fork_detection, privacy
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store import layout, locks, operations, packed_refs, recorder_state, refs
+from sessgit.store import layout, locks, operations, recorder_state, refs
 from sessgit.store.context import Context
+from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _WAIT = 30.0
 _HINT = (
@@ -163,8 +163,8 @@ def _record_again(context: Context, session: str, path: Path) -> str:
             raise StoreError("a recorder is writing it", "Try again later.")
         summary = f"{session[:8]}: recorded again from its file, without what cannot be read"
         first = operations.perform_operation(store, "repair", summary, [Move(ref, tip, None)], now).id if tip else ""
-        if ref in packed_refs.refs_without_id(store.path):
-            packed_refs.quarantine_ref(store.path, ref)
+        if ref in refs.refs_without_id(store.path):
+            refs.quarantine_ref(store.path, ref)
         recorder_state.delete_cursor(store.paths, session)
         context.index.sync()
         agent = agents.of_file(path)

@@ -23,11 +23,10 @@ from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.model.ids import is_tag
 from sessgit.purge import denied_values
 from sessgit.store import (
-    journal,
     layout,
     object_scan,
     objects,
-    packed_refs,
+    operations,
     private_files,
     refs,
     secret_filter,
@@ -133,13 +132,13 @@ def check_refs(store: Store, index: Index | None) -> Iterator[Finding]:
     with suppress(SessgitError):  # an unreadable journal is a finding of its own
         lost = {one.ref for one in lost_refs.lost_refs(store)}
         yield from (replace(one, fix=fix) for one in lost_refs.lost_ref_findings(store))
-    for ref in packed_refs.refs_without_id(store.path):
+    for ref in refs.refs_without_id(store.path):
         if ref in lost:
             yield Finding("damage", "ref", ref, "the ref has no object id", FIX, fix=fix)
         else:
             hint = f"`sessgit repair {quote_for_shell(layout.session_of_ref(ref))}` records its file again."
             yield Finding("damage", "ref", ref, "it has no object id, and its old value is unknown", hint)
-    for number in packed_refs.invalid_lines(store.path)[:_MOST_LINES]:
+    for number in refs.invalid_lines(store.path)[:_MOST_LINES]:
         what = f"line {number} is not a ref, so git cannot move any"
         yield Finding("damage", "ref", refs.PACKED, what, FIX, fix=fix)
 
@@ -334,19 +333,19 @@ def _tombstone_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
 def _journal_findings(paths: StorePaths) -> Iterator[Finding]:
     name = paths.journal.name
     try:
-        journal.read(paths)
+        operations.read(paths)
     except SessgitError as error:
         yield Finding("damage", "operations", name, str(error), "Move it away: a new one is created.")
-    parsed = [journal.parse_line(line) for line in read(paths.journal).split(b"\n") if line]
-    operations = [one for one in parsed if one is not None]
-    if count := len(parsed) - len(operations):
+    parsed = [operations.parse_line(line) for line in read(paths.journal).split(b"\n") if line]
+    whole = [one for one in parsed if one is not None]
+    if count := len(parsed) - len(whole):
         lines = "a line" if count == 1 else f"{count} lines"
         yield Finding("note", "operations", name, f"{lines} cannot be read, so those operations cannot be undone")
-    known = [one.id for one in operations]
+    known = [one.id for one in whole]
     if len(set(known)) < len(known) or not all(re.fullmatch("[0-9a-f]{8}", one) for one in known):
         what = "operations have no id, or the same id: undo may revert the wrong one"
         yield Finding("wrong", "operations", name, what)
-    moved = (oid for one in operations for move in one.moves for oid in (move.old, move.new) if oid is not None)
+    moved = (oid for one in whole for move in one.moves for oid in (move.old, move.new) if oid is not None)
     if not all(map(_OID.fullmatch, moved)):
         what = "an operation moved a ref from or to an object that is not a commit"
         yield Finding("wrong", "operations", name, what)

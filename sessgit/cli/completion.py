@@ -129,10 +129,10 @@ def destinations(cli: Invocation, start: str) -> Iterable[Match]:
 @_completer
 def operations(cli: Invocation, start: str) -> Iterable[Match]:
     """Operations, newest first, with their summaries."""
-    from sessgit.store import journal
+    from sessgit.store import operations
     from sessgit.store.layout import StorePaths
 
-    return _starting(start, ((each.id, each.summary) for each in journal.read(StorePaths(cli.env.store))[::-1]))
+    return _starting(start, ((each.id, each.summary) for each in operations.read(StorePaths(cli.env.store))[::-1]))
 
 
 @_completer

@@ -23,7 +23,7 @@ from sessgit.model import humanize
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import Address, parse_address
 from sessgit.record import catch_up
-from sessgit.store import layout, packed_refs, refs
+from sessgit.store import layout, operations, refs
 
 if TYPE_CHECKING:
     from sessgit.history.at_operation import PastStore
@@ -163,7 +163,7 @@ def _unreadable_branch(cli: Invocation, start: str) -> str | None:
     if len(start) < resolve.SHORTEST_PREFIX:
         return None
 
-    every = {*refs.branches(cli.env.store), *packed_refs.branches_without_tips(cli.env.store)}
+    every = {*refs.branches(cli.env.store), *operations.branches_without_tips(cli.env.store)}
     names = {name for name in every if name.startswith(start)}
     sessions = {layout.session_of(name) for name in names}
     return start if start in names else sessions.pop() if len(sessions) == 1 else None

@@ -18,10 +18,9 @@ from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Tips
-from sessgit.store.journal import Operation
-from sessgit.store.operations import ListedOperation
+from sessgit.store.operations import ListedOperation, Operation
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _BRANCH_SPACES = ((layout.ARCHIVE, True), (layout.HEADS, False))
 """A live branch takes precedence over an archived one of the same name."""

@@ -121,9 +121,9 @@ def was_recorded_here(state: Session, paths: StorePaths, made: Callable[[], Coll
 
 def files_made_here(paths: StorePaths) -> frozenset[str]:
     """Return the paths of the files that commands wrote on this machine for sessions that they created."""
-    from sessgit.store import journal
+    from sessgit.store import operations
 
-    return frozenset(path for operation in journal.read(paths) for path in operation.files)
+    return frozenset(path for operation in operations.read(paths) for path in operation.files)
 
 
 def lost_sessions(index: Index, homes: Homes) -> list[str]:

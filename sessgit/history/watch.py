@@ -23,10 +23,10 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
 from sessgit.model.frozen import frozen
 from sessgit.model.pad import Entry
-from sessgit.store import journal, layout, project, refs
+from sessgit.store import layout, operations, project, refs
 from sessgit.store.index import Row
-from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import Operation
 
 if TYPE_CHECKING:
     from sessgit.store.objects import Commit
@@ -161,7 +161,9 @@ def follow_store(
         if new == known or (not is_at_rest and restless < _MOST_LOOKS):
             continue
         restless = 0
-        events, problems = changes_between(open_store(), known, new, journal.read(StorePaths(path), start), local_path)
+        events, problems = changes_between(
+            open_store(), known, new, operations.read(StorePaths(path), start), local_path
+        )
         known = new
         if events:
             yield events

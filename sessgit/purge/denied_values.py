@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, SessgitError
 from sessgit.model.finding import Finding
 from sessgit.model.humanize import format_count
-from sessgit.store import journal, locks, operations, secret_filter
+from sessgit.store import locks, operations, secret_filter
 from sessgit.store.layout import StorePaths
 from sessgit.store.secret_filter import DeniedValue
 
@@ -73,6 +73,6 @@ def denied_value_findings(paths: StorePaths) -> Iterator[Finding]:
 def _purge_times(paths: StorePaths) -> list[str]:
     """Return when values were purged, as the journal says."""
     try:
-        return [one.time for one in journal.read(paths) if one.command == operations.PURGE]
+        return [one.time for one in operations.read(paths) if one.command == operations.PURGE]
     except SessgitError:  # `verify` reports it
         return []

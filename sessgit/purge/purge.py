@@ -28,24 +28,13 @@ from sessgit.purge.scan import SessionHit
 from sessgit.record import scratch_store
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text, cut_short
-from sessgit.store import (
-    cache_file,
-    journal,
-    layout,
-    locks,
-    maintenance,
-    operations,
-    refs,
-    secret_filter,
-    tempdirs,
-    transaction,
-)
+from sessgit.store import cache_file, layout, locks, maintenance, operations, refs, secret_filter, tempdirs
 from sessgit.store.context import Context, Homes
-from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import Operation
 from sessgit.store.private_files import write_private
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _VERSION = 1
 _LOCK_WAIT = 10.0
@@ -251,7 +240,7 @@ def _purge(context: Context, values: Sequence[str], progress: PurgeProgress, hel
     secret_filter.add_commits(paths, plan.rewriter.commits)
     # Right before the refs move, so that whatever is recorded in between is compared with the same list.
     secret_filter.deny_values(paths, plan.values, now)
-    transaction.move_all(store.path, plan.moves)
+    refs.move_all(store.path, plan.moves)
     # The commits of a purge that was interrupted before its refs moved are still there.
     commits = secret_filter.forget_existing(paths, _reachable_commits(store) if interrupted.since else ())
     files = _StateRewriter(paths, plan.matcher, plan.values, commits, plan.rewriter.keys, result.client)
@@ -280,7 +269,7 @@ def _deny_only(store: Store, values: Sequence[str], note: _Note, now: float) -> 
     _save_note(store, note)  # else a forbidden value might never get its operation
     secret_filter.deny_values(store.paths, values, now)
     summary = f"{format_count(len(new), 'value')} blocked, which nothing held"
-    operation = journal.append(store.paths, _operation(summary, now)).id
+    operation = operations.append(store.paths, _operation(summary, now)).id
     store.paths.purging.unlink(missing_ok=True)
     return operation
 
@@ -391,8 +380,8 @@ class _StateRewriter:
     def rewrite_journal(self, purge: Operation, since: str) -> str:
         """Rewrite the operations, and append the purge unless it was appended `since` it began; return its id."""
         _rewrite(self.paths.journal, lambda data: b"".join(map(self._rewrite_operation, data.splitlines(True))))
-        ids = [one.id for one in journal.read(self.paths) if one.command == purge.command and one.time >= since]
-        return ids[-1] if ids else journal.append(self.paths, purge).id
+        ids = [one.id for one in operations.read(self.paths) if one.command == purge.command and one.time >= since]
+        return ids[-1] if ids else operations.append(self.paths, purge).id
 
     def _may_hold(self, path: Path) -> bool:
         """Return whether a quarantined object or ref holds a value, or cannot be read."""

@@ -24,7 +24,7 @@ from sessgit.model.conversation.message import Extent
 from sessgit.record.file_pass import FilePass, RecordingResult
 from sessgit.record.source import RecordedSession
 from sessgit.record.tip_delivery import free_name
-from sessgit.store import ancestry, journal, layout, recorder_state, refs
+from sessgit.store import ancestry, layout, operations, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.objects import Entry
 from sessgit.store.recorder_state import Cursor
@@ -285,7 +285,7 @@ def _is_derived(context: Context, session: str, branches: Mapping[str, str]) -> 
     for name, oid in refs.read_all(store.path).items():
         if name not in own and (oid in commits or layout.session_of_ref(name) == session):
             return False
-    named = {layout.session_of_ref(move.ref) for operation in journal.read(store.paths) for move in operation.moves}
+    named = {layout.session_of_ref(move.ref) for operation in operations.read(store.paths) for move in operation.moves}
     return session not in named
 
 

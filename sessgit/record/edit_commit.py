@@ -13,8 +13,8 @@ from sessgit.model.frozen import frozen
 from sessgit.store import locks, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.objects import Entry
+from sessgit.store.refs import Move
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 T = TypeVar("T")
 LOCK_TIMEOUT = 10.0

@@ -38,7 +38,7 @@ from sessgit.record.source import (
     is_at_commit,
     matches_cursor,
 )
-from sessgit.store import layout, packed_refs, project, recorder_state, refs
+from sessgit.store import layout, operations, project, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.objects import Entry
@@ -553,7 +553,7 @@ class FilePass:
         """Move the branches that changed: rewound ones, then the head; then delete those that the head took over."""
         check_tips(self.store, self.session, self.known.tips)
         if gone := before.keys() - tips.keys():  # forgotten first: after a kill in between the ref is there
-            packed_refs.forget_refs(self.store.path, map(layout.head_ref, gone))
+            operations.forget_refs(self.store.path, map(layout.head_ref, gone))
         for branch in sorted({*tips, *before}, key=lambda b: (b not in tips, b == self.session, b)):
             old, new = before.get(branch), tips.get(branch)
             if old != new and not (old and self.lineage and branch != self.session):

@@ -40,16 +40,16 @@ from sessgit.record import privacy as private
 from sessgit.record.file_pass import RecordingResult, SkipReason
 from sessgit.record.import_files import ImportFailure, SkippedFiles, TranscriptFile
 from sessgit.record.recording import record
-from sessgit.store import layout, locks, maintenance, operations, refs, tempdirs, transaction
+from sessgit.store import layout, locks, maintenance, operations, refs, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.backend import PackedRepository
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import Pack, is_whole_index, pack_matches_index
+from sessgit.store.refs import Move
 from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _LOCK_WAIT = 30.0
 
@@ -719,7 +719,7 @@ def _create_refs(store: Store, tips: Mapping[str, str]) -> None:
     moves.sort(key=lambda move: (not layout.is_side_branch(move.ref.removeprefix(layout.HEADS)), move.ref))
     try:
         if len(moves) > _FEW_REFS:
-            transaction.move_all(store.path, moves, durable=False)
+            refs.move_all(store.path, moves, durable=False)
             return
     except StoreError as error:
         if isinstance(error, MovedError) or shutil.which("git"):

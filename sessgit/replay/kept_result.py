@@ -24,9 +24,9 @@ from sessgit.record.recording import record, skipped_error
 from sessgit.record.source import TranscriptSource
 from sessgit.replay import compare
 from sessgit.replay.run import CellResult
-from sessgit.store import journal, layout, locks, operations, recorder_state, refs, tempdirs
+from sessgit.store import layout, locks, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context
-from sessgit.store.transaction import Move
+from sessgit.store.refs import Move
 
 SOURCE = "sessgit replay"
 """The source of the cells that a replay adds."""
@@ -93,7 +93,7 @@ def record_operation(context: Context, kept: KeptSession, what: str) -> None:
     tip = refs.read(context.store.path, ref)
     created = [
         operation.id
-        for operation in journal.read(context.store.paths)
+        for operation in operations.read(context.store.paths)
         if any(move.ref == ref and move.old is None for move in operation.moves)
     ]
     if tip is not None and created:

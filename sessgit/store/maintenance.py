@@ -21,7 +21,7 @@ from typing import IO, Final, NamedTuple
 from sessgit.errors import ROOM, StoreError
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import git, locks, objects, packed_refs, private_files, refs, tempdirs, transaction
+from sessgit.store import git, locks, objects, operations, private_files, refs, tempdirs
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import index_ids, is_whole_index, pack_matches_index
 
@@ -94,7 +94,7 @@ def pack_arrived(
     StoreError as `pack_store` does."""
     if _packs_size(store, names) < _LEAST_ARRIVED and not is_packing_due(store):
         _note_packs(store, names)
-        packed_refs.record_refs(store)  # else a branch that was deleted before would not be missed
+        operations.record_refs(store)  # else a branch that was deleted before would not be missed
         return
     with _packing(store):
         old = _usable_indexes(store)
@@ -122,7 +122,7 @@ def repack_imported(store: Path, lock: int) -> None:
 def pack_refs(store: Path, lock: int = 0) -> None:
     """Move all refs into one file, which is read faster than many."""
     refs.delete_stale_locks(store, [])
-    packed_refs.record_refs(store)
+    operations.record_refs(store)
     with locks.ref_move_lock(StorePaths(store)):
         # Without this setting git deletes the files of the refs before the new one is on the disk.
         git.run(store, ["-c", "core.fsync=reference", "pack-refs", "--all"], [lock])
@@ -130,7 +130,7 @@ def pack_refs(store: Path, lock: int = 0) -> None:
 
 def pack_moved_refs(store: Path, moved: int) -> None:
     """Pack the refs after so many were moved, unless that is few, or another process packs the store."""
-    if moved > transaction.MANY_MOVES:
+    if moved > refs.MANY_MOVES:
         with locks.maintenance_lock(StorePaths(store)) as lock:
             if lock:
                 pack_refs(store, lock)

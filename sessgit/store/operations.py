@@ -1,23 +1,33 @@
 """Operations: what users' commands do to the refs, written to the journal first, and undone later.
 
-A recording is no operation, since nothing that was said is undone.
+A recording is no operation, since nothing that was said is undone. The journal has one JSON object on each line,
+appended; an unreadable line is ignored. `docs/format.md`, "Operations", has the format.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Literal, TypeVar
+from dataclasses import field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
-from sessgit.model import canonical
+from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.model import canonical, stored_fields
 from sessgit.model.frozen import frozen
-from sessgit.store import journal, layout, packed_refs, refs, transaction
-from sessgit.store.journal import FileWrites, Operation
-from sessgit.store.store import Store
-from sessgit.store.transaction import Move
+from sessgit.model.stored_fields import OPTIONAL, Count, EntryId, Hash, Number, Time
+from sessgit.store import layout, locks, private_files, refs
+from sessgit.store.layout import StorePaths
+from sessgit.store.private_files import write_private
+from sessgit.store.refs import Move
+
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
 
 OperationState = Literal["done", "undone", "not done"]
 
@@ -27,14 +37,187 @@ PURGE = "purge"
 """The command of an operation that cannot be undone, since the purged data is gone."""
 _TRIES = 5
 _Result = TypeVar("_Result")
+_TAIL_SIZE = 1 << 20
+"""Bytes of the journal's end that are read for its last line."""
+_REMOVED_NAME_MARK = "@"
+"""First character of the names that replace those of removed tags."""
+_COMMANDS_WITHOUT_TEXT = ("archive", "unarchive", "delete", "import", "pull", "background")
+"""The commands whose summaries hold no words of a conversation."""
+_RECORDED_LINE = re.compile(r"^([0-9a-f]{40}) ([0-9]{1,18}) (refs/[^\s]+)$", re.MULTILINE)
+_SETTLING_TRIES, _SETTLING_WAIT = 20, 0.05
+_RECORDED_SPACES = (*layout.REF_SPACES, layout.KEEP)
+
+
+# The journal
+
+
+class FileRange(NamedTuple):
+    """A range of bytes in a file, and their SHA-256."""
+
+    offset: Count
+    length: Number
+    sha256: Hash
 
 
 @frozen
-class ListedOperation:
-    """An operation and its state: one that was interrupted, or whose refs had moved, is `not done`."""
+class FileWrites:
+    """What an operation does to the agent's files, by path: those that it writes whole, with the SHA-256 of the bytes,
+    what it appends to existing ones, and what it cuts off at their ends."""
 
-    operation: Operation
-    standing: OperationState
+    files: Mapping[str, str] = field(default_factory=dict)
+    appended: Mapping[str, FileRange] = field(default_factory=dict)
+    cut: Mapping[str, FileRange] = field(default_factory=dict)
+
+
+@frozen
+class Operation:
+    """A line of operations.jsonl: what a command does to refs and files."""
+
+    time: Time
+    command: str
+    """The command; background for what no user asked for."""
+    summary: str
+    """One line for the user."""
+    refs: Mapping[str, tuple[str | None, str | None]]
+    """By full name of the ref: the commit before and after; null for no ref."""
+    files: Mapping[str, Hash] = field(default_factory=dict)
+    """By path the SHA-256 of each file that the command writes next; only files in the agent's folder count."""
+    undoes: str = ""
+    """The id of the operation that this one reverts, or empty."""
+    appended: Mapping[str, FileRange] = field(default_factory=dict, metadata=OPTIONAL)
+    """By path what was appended to a file: offset, length, SHA-256."""
+    cut: Mapping[str, FileRange] = field(default_factory=dict, metadata=OPTIONAL)
+    """By path what was removed from the end of a file: offset, length, SHA-256."""
+    completes: str = field(default="", metadata=OPTIONAL)
+    """The id of the fork that created the session of a merge or pick. Then refs begin with null."""
+    id: EntryId = field(default="", metadata=OPTIONAL)
+    """Eight hex digits of the hash of the line's offset and its other content."""
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves of the refs."""
+        return tuple(Move(ref, old, new) for ref, (old, new) in self.refs.items())
+
+    @property
+    def wrote(self) -> FileWrites:
+        """What it did to the agent's files."""
+        return FileWrites(self.files, self.appended, self.cut)
+
+
+def append(paths: StorePaths, operation: Operation) -> Operation:
+    """Write the operation durably, and return it with its id, eight hexadecimal digits. Raises StoreError."""
+    operation = replace(operation, summary=canonical.one_line(operation.summary, 200))
+    document = stored_fields.to_json(operation)
+    try:
+        with private_files.open_file(paths.journal, os.O_RDWR | os.O_CREAT | os.O_APPEND) as file:
+            locks.append_lock(file.fileno())  # so that no two operations get one id
+            size = os.fstat(file.fileno()).st_size
+            document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
+            # A line that was torn by a full disk must not swallow this one.
+            is_torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            private_files.write_all(file, b"\n" * is_torn + json.dumps(document).encode() + b"\n")
+            os.fsync(file.fileno())
+    except OSError as error:
+        message = f"cannot write the journal: {error.strerror or error}"
+        raise StoreError(message, f"Nothing was changed. {ROOM}") from error
+    return replace(operation, id=document["id"])
+
+
+def read(paths: StorePaths, start: int = 0) -> list[Operation]:
+    """Return the operations that were written from byte `start` on, oldest first. Raises StoreError."""
+    try:
+        lines = paths.journal.read_bytes()[start:].split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read {paths.journal}: {error.strerror or error}", "Is the file yours?") from error
+    operations = (parse_line(line) for line in lines if line)
+    return [operation for operation in operations if operation is not None]
+
+
+def last_operation(paths: StorePaths) -> Operation | None:
+    """Return the newest operation without reading all others."""
+    try:
+        size = paths.journal.stat().st_size
+        with paths.journal.open("rb") as file:
+            file.seek(max(0, size - _TAIL_SIZE))
+            lines = file.read().rstrip(b"\n").split(b"\n")
+    except OSError:
+        return None
+    if len(lines) > 1 or size <= _TAIL_SIZE:
+        return parse_line(lines[-1])
+    return next(reversed(read(paths)), None)
+
+
+def redact_sessions(paths: StorePaths, sessions: Collection[str]) -> None:
+    """Remove the words, such as names, from the summaries of operations on these sessions.
+
+    They are overwritten in place, so that other processes can append meanwhile.
+    """
+
+    def redacted(line: bytes) -> bytes:
+        operation = parse_line(line)
+        if operation is None or operation.command in _COMMANDS_WITHOUT_TEXT:
+            return line
+        if not any(layout.session_of_ref(move.ref) in sessions for move in operation.moves):
+            return line
+        summary = json.dumps(operation.summary).encode()
+        session = json.dumps(operation.summary.partition(":")[0] if ":" in operation.summary else "").encode()
+        return line.replace(b'"summary": ' + summary, b'"summary": ' + session.ljust(len(summary)), 1)
+
+    if sessions:
+        _overwrite_lines(paths, redacted)
+
+
+def redact_tags(paths: StorePaths, exists: Callable[[str], bool]) -> None:
+    """Replace the names of tags of which no commit exists any more by names that no tag can have."""
+    commits: dict[str, set[str]] = {}
+    for operation in read(paths):
+        for move in operation.moves:
+            if move.ref.startswith(layout.TAGS):
+                name = move.ref.removeprefix(layout.TAGS)
+                commits.setdefault(name, set()).update(oid for oid in (move.old, move.new) if oid)
+    removed = [name for name in commits if name.startswith(_REMOVED_NAME_MARK)]
+    gone = [name for name in commits if name not in removed and not any(map(exists, commits[name]))]
+    if not gone:
+        return
+    replacements: dict[bytes, bytes] = {}
+    for number, name in enumerate(gone, start=len(removed) + 1):
+        escaped = json.dumps(name)[1:-1].encode()
+        digits = str(number).zfill(len(escaped) - 1)[1 - len(escaped) :] if len(escaped) > 1 else ""
+        replacements[escaped] = f"{_REMOVED_NAME_MARK}{digits}".encode()
+    names = b"|".join(map(re.escape, replacements))
+    pattern = b'(?<="%s)(?:%s)(?=")|(?:(?<="tag )|(?<=: tag ))(?:%s)(?= at | deleted")'
+    words = re.compile(pattern % (layout.TAGS.encode(), names, names))
+    _overwrite_lines(paths, lambda line: words.sub(lambda match: replacements[match[0]], line))
+
+
+def _overwrite_lines(paths: StorePaths, change: Callable[[bytes], bytes]) -> None:
+    """Overwrite lines by others of the same length."""
+    try:
+        with paths.journal.open("r+b", buffering=0) as file:
+            offset = 0
+            for line in file.read().split(b"\n"):
+                if (new := change(line)) != line:
+                    file.seek(offset)
+                    file.write(new)
+                offset += len(line) + 1
+            os.fsync(file.fileno())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot write {paths.journal}: {error.strerror or error}", ROOM) from error
+
+
+def parse_line(line: bytes) -> Operation | None:
+    """Return the operation on a line of the journal, or None."""
+    try:
+        return stored_fields.load(Operation, json.loads(line))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+# Performing an operation
 
 
 def perform_operation(  # noqa: PLR0913, PLR0917 - what an operation is
@@ -99,7 +282,7 @@ def finish_interrupted(store: Store, *, but: Collection[str] = ()) -> bool:
 
     An operation on one of the refs `but` is left alone: the caller relies on what they hold.
     """
-    last = journal.last(store.paths)
+    last = last_operation(store.paths)
     moves = [move for move in last.moves if move.old != move.new] if last else []
     if len(moves) < 2 or any(move.ref in but for move in moves):
         return False
@@ -109,7 +292,7 @@ def finish_interrupted(store: Store, *, but: Collection[str] = ()) -> bool:
     if not left or not done or len(left) + len(done) < len(moves):
         return False
     with suppress(MovedError):  # another process is doing it
-        transaction.move_all(store.path, left)
+        refs.move_all(store.path, left)
     return True
 
 
@@ -121,8 +304,8 @@ def _perform_locked(store: Store, planned: Operation, held: Mapping[str, str]) -
     if "missing" in problems:
         raise ConflictError("the data it needs was deleted for good by sessgit gc --prune", "Nothing was changed.")
     store.repo.flush()
-    size = packed_refs.journal_size(store.paths)
-    operation = journal.append(store.paths, planned)
+    size = _journal_size(store.paths)
+    operation = append(store.paths, planned)
     kept = [
         Move(layout.kept_ref(operation.id, number), None, tip)
         for number, tip in enumerate(_unreachable_tips(store, moves), start=1)
@@ -136,13 +319,24 @@ def _perform_locked(store: Store, planned: Operation, held: Mapping[str, str]) -
     if len(steps) == 1 and not kept:
         store.repo.move(*steps[0])
     else:
-        transaction.move_all(store.path, [*kept, *steps])  # in this order: after a kill every tip is kept
-    packed_refs.record_new_refs(store.path, {move.ref: move.new for move in moves if not move.old and move.new}, size)
-    if len(moves) > transaction.MANY_MOVES:
+        refs.move_all(store.path, [*kept, *steps])  # in this order: after a kill every tip is kept
+    record_new_refs(store.path, {move.ref: move.new for move in moves if not move.old and move.new}, size)
+    if len(moves) > refs.MANY_MOVES:
         from sessgit.store import maintenance
 
         maintenance.pack_moved_refs(store.path, len(moves))
     return operation
+
+
+# The operations and their states
+
+
+@frozen
+class ListedOperation:
+    """An operation and its state: one that was interrupted, or whose refs had moved, is `not done`."""
+
+    operation: Operation
+    standing: OperationState
 
 
 def find_operation(every: Sequence[ListedOperation], prefix: str) -> ListedOperation:
@@ -158,7 +352,7 @@ def list_operations(store: Store) -> list[ListedOperation]:
     """Return the operations, newest first, with their states; the first step of another one is left out."""
     later, undone, steps = _LaterOperations(store), set[str](), set[str]()
     listed = []
-    for operation in reversed(journal.read(store.paths)):
+    for operation in reversed(read(store.paths)):
         if operation.id in steps:
             continue
         state: OperationState = "done"
@@ -255,3 +449,71 @@ def _unreachable_tips(store: Store, moves: Sequence[Move]) -> Iterator[str]:
             continue
         if not any(store.repo.is_ancestor(old, tip) for tip in new):
             yield old
+
+
+# A record of the refs
+#
+# git keeps most refs in one file. A power loss may truncate it: if that happens at the end of a line, git sees a store
+# with fewer refs. So all refs are recorded next to the repository before they are packed.
+
+
+def record_refs(store: Path) -> None:
+    """Record all refs durably, before git packs them. A recorded ref that is gone stays recorded until `forget_refs`,
+    since it may be lost."""
+    paths = StorePaths(store)
+    size = _journal_size(paths)
+    current = {name: (oid, size) for name, oid in _settled_refs(store).items() if name.startswith(_RECORDED_SPACES)}
+    _write_record(paths.refs, {**recorded_refs(store), **current})
+
+
+def _settled_refs(store: Path) -> dict[str, str]:
+    """Return all refs, as soon as the last operation has deleted those that it deletes, after a second at the latest:
+    it is in the journal before."""
+    for _ in range(_SETTLING_TRIES):
+        current, last = refs.read_all(store), last_operation(StorePaths(store))
+        if last is None or not any(move.new is None and current.get(move.ref) == move.old for move in last.moves):
+            break
+        time.sleep(_SETTLING_WAIT)
+    return current
+
+
+def record_new_refs(store: Path, new: Mapping[str, str], size: int) -> None:
+    """Record refs that an operation has created: before they are packed, nothing else tells a lost one from one that
+    never existed. `size` is the journal's size before the operation."""
+    lines = "".join(f"{oid} {size} {ref}\n" for ref, oid in new.items() if ref.startswith(layout.REF_SPACES))
+    with suppress(OSError), private_files.open_append(StorePaths(store).refs) as file:
+        private_files.write_all(file, lines.encode())
+
+
+def _journal_size(paths: StorePaths) -> int:
+    """Return the size of the journal of operations in bytes."""
+    return paths.journal.stat().st_size if paths.journal.exists() else 0
+
+
+def recorded_refs(store: Path) -> dict[str, tuple[str, int]]:
+    """Return each recorded ref with the object that it held, and the journal's size then."""
+    try:
+        text = StorePaths(store).refs.read_text("utf-8", "replace")
+    except OSError:
+        return {}
+    return {name: (oid, int(size)) for oid, size, name in _RECORDED_LINE.findall(text)}
+
+
+def forget_refs(store: Path, names: Iterable[str]) -> None:
+    """Remove refs from the record."""
+    known, gone = recorded_refs(store), set(names)
+    if gone & known.keys():
+        _write_record(StorePaths(store).refs, {name: at for name, at in known.items() if name not in gone})
+
+
+def _write_record(path: Path, recorded: Mapping[str, tuple[str, int]]) -> None:
+    with suppress(StoreError):  # there is no room: the last record stays
+        lines = (f"{oid} {size} {name}\n" for name, (oid, size) in sorted(recorded.items()))
+        write_private(path, "".join(lines).encode(), durable=True)
+
+
+def branches_without_tips(store: Path) -> set[str]:
+    """Return the branches of which only the names are known."""
+    current = refs.read_all(store)
+    lost = [*refs.refs_without_id(store), *(ref for ref in recorded_refs(store) if ref not in current)]
+    return {ref.removeprefix(space) for ref in lost for space in layout.BRANCH_SPACES if ref.startswith(space)}

@@ -18,7 +18,7 @@ from sessgit.model import stored_fields
 from sessgit.model.conversation.message import Extent
 from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import Count, Hash, Number, Seconds, Size
-from sessgit.store import journal
+from sessgit.store import operations
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
 
@@ -174,7 +174,7 @@ def delete_finished_intents(paths: StorePaths, before: float) -> int:
     The same bytes may be appended again, so a newer intent may belong to another operation.
     """
     finished = {
-        (path, *extent) for operation in journal.read(paths) for path, extent in operation.wrote.appended.items()
+        (path, *extent) for operation in operations.read(paths) for path, extent in operation.wrote.appended.items()
     }
     count = 0
     for path in paths.state.glob("*.append"):

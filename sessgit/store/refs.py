@@ -1,4 +1,4 @@
-"""All refs of a store, read from git's own files without loading a git library.
+"""All refs of a store, read from git's own files without loading a git library; moved together by git; repaired.
 
 Every command that reads compares the refs with the index when it starts; loading libgit2 for that would take longer
 than the command itself. git has loose files under `refs/`, which take precedence, and `packed-refs`
@@ -11,13 +11,16 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from sessgit.errors import StoreError
+from sessgit.errors import ROOM, MovedError, StoreError
 from sessgit.model import canonical
-from sessgit.store import layout, locks
+from sessgit.store import layout, locks, private_files
+from sessgit.store.layout import StorePaths
+from sessgit.store.private_files import write_private
 
 _PACKED = re.compile(r"^([0-9a-f]{40}) (refs/[^\s]+)$", re.MULTILINE)
 _PEELED = re.compile(r"^[0-9a-f]{40} (refs/tags/[^\s]+)\n\^([0-9a-f]{40})$", re.MULTILINE)
@@ -113,7 +116,7 @@ def delete_stale_locks(store: Path, names: Iterable[str]) -> None:
 
     If no sessgit process is moving refs, two seconds are enough: then it could only be a git run by the user.
     """
-    with locks.no_ref_moves(layout.StorePaths(store)) as alone:
+    with locks.no_ref_moves(StorePaths(store)) as alone:
         stale = _STALE_SECONDS_ALONE if alone else _STALE_SECONDS
         for name in (*names, PACKED):
             is_ref = name == PACKED or name.startswith("refs/")
@@ -203,3 +206,133 @@ def _read_packed(store: Path) -> str:
     except OSError as error:
         raise _read_error(error) from error
     return text[: text.rfind("\n") + 1]  # a line without newline is truncated: its name may be half of one
+
+
+# Moving several refs at once: all of them or none
+#
+# pygit2 moves one ref at a time, so this is git's own transaction (git-update-ref(1), `--stdin`): it locks every ref,
+# checks every old value, and only then writes.
+
+MANY_MOVES = 1000
+"""From this number on, moved refs are packed: each is a file of its own before, and every command reads them."""
+_MOVE_TRIES = 150
+_MOVE_WAIT = 0.02
+_CONCURRENT_MOVE = re.compile("but expected|already exists|unable to resolve reference|reference is missing")
+"""git's messages about a ref that does not hold its old value."""
+
+
+class Move(NamedTuple):
+    """A ref and the commits that it holds before and after; None is no ref."""
+
+    ref: str
+    old: str | None
+    new: str | None
+
+
+def move_all(store: Path, moves: Sequence[Move], *, durable: bool = True) -> None:
+    """Move the refs in one transaction. Raises MovedError, with nothing moved, if one does not hold its old value.
+
+    Another process that moves or packs a ref holds a lock file for a moment. If not `durable`, a power loss may undo
+    the moves.
+    """
+    if not moves:
+        return
+    from sessgit.store import git  # most commands start no child process
+
+    # Else git would first look for each commit's id among the refs, in seven places.
+    settings = ["-c", "core.warnAmbiguousRefs=false", "-c", f"core.fsync={'' if durable else '-'}reference"]
+    script = "".join(("start\n", *map(_update_line, moves), "prepare\n", "commit\n")).encode()
+    for tries_left in reversed(range(_MOVE_TRIES)):
+        with locks.ref_move_lock(StorePaths(store)):
+            code, _, message = git.call(store, [*settings, "update-ref", "--no-deref", "--stdin"], script)
+        if not code:
+            return
+        now = read_all(store)
+        moved = [move for move in moves if now.get(move.ref) != move.old]
+        if moved and (_CONCURRENT_MOVE.search(message) or any(now.get(move.ref) != move.new for move in moved)):
+            raise MovedError(f"{moved[0].ref} was moved by someone else", "Try again.")
+        if moved:
+            raise StoreError(f"only some refs were moved: {message}", move_error_hint(message, ROOM))
+        locked = (".lock" in message or NEW_PACKED in message) and not is_denied(message)
+        if not locked or not tries_left:
+            hint = LOCK_HINT if locked else move_error_hint(message, ROOM)
+            raise StoreError(f"cannot move the refs: {message}", hint)
+        delete_stale_locks(store, [move.ref for move in moves])
+        time.sleep(_MOVE_WAIT)
+
+
+def _update_line(move: Move) -> str:
+    if move.old is None:
+        return f"create {move.ref} {move.new}\n"
+    if move.new is None:
+        return f"delete {move.ref} {move.old}\n"
+    return f"update {move.ref} {move.new} {move.old}\n"
+
+
+# Damage
+#
+# A power loss may leave the file of a ref empty, and truncate `packed-refs`.
+
+_LINE = re.compile(r"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
+
+
+def refs_without_id(store: Path) -> list[str]:
+    """Return the refs whose file holds no object id, as after a power loss: git fails at them."""
+    return sorted(name for name, oid in loose_refs(store, "refs/") if oid is None)
+
+
+def quarantine_ref(store: Path, ref: str) -> None:
+    """Move the file of a ref that holds no id to `state/damaged/`; a packed ref of that name counts again."""
+    try:
+        (store / ref).replace(_damaged_folder(store) / ref.replace("/", "_"))
+    except OSError as error:
+        raise StoreError(f"cannot move {ref}: {error.strerror or error}", ROOM) from error
+
+
+def invalid_lines(store: Path) -> list[int]:
+    """Return the numbers of the lines of `packed-refs` that are no refs, also of a last one without newline."""
+    try:
+        lines = (store / PACKED).read_text("utf-8", "replace").split("\n")
+    except OSError:
+        return []
+    invalid = [number for number, line in enumerate(lines[:-1], start=1) if not _LINE.fullmatch(line)]
+    return [*invalid, len(lines)] if lines[-1] else invalid
+
+
+def remove_invalid_lines(store: Path) -> None:
+    """Remove the lines of `packed-refs` that are no refs, and keep a copy of it in `state/damaged/`.
+
+    Raises StoreError if another process is writing it, or it cannot be written.
+    """
+    path = store / PACKED
+
+    def without_invalid(data: bytes) -> bytes:
+        copy = _damaged_folder(store) / f"{PACKED}.{hashlib.sha256(data).hexdigest()[:8]}"
+        write_private(copy, data, durable=True)
+        return _without_lines(data, invalid_lines(store))
+
+    delete_stale_locks(store, [])
+    try:
+        private_files.rewrite_locked(path, without_invalid)
+    except FileExistsError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", LOCK_HINT) from error
+    except (OSError, StoreError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise StoreError(f"cannot fix {path}: {reason}", ROOM) from error
+
+
+def _damaged_folder(store: Path) -> Path:
+    folder = StorePaths(store).state / "damaged"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _without_lines(data: bytes, invalid: Collection[int]) -> bytes:
+    """Return the file without these lines; the commit of an annotated tag goes with the tag."""
+    kept, keeps_ref = [], False
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.startswith(b"^"):
+            keeps_ref = bool(line) and number not in invalid
+        if keeps_ref and number not in invalid:
+            kept.append(line + b"\n")
+    return b"".join(kept)

@@ -32,8 +32,7 @@ from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes
 from sessgit.store import layout, locks, objects, owner, private_files, refs
-from sessgit.store.object_reader import ObjectReader
-from sessgit.store.objects import Commit, Entry
+from sessgit.store.objects import Commit, Entry, ObjectReader
 
 if TYPE_CHECKING:
     from sessgit.store import backend

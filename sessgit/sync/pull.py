@@ -13,14 +13,14 @@ from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.model.ids import is_tag
 from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_branches
-from sessgit.store import journal, layout, operations, recorder_state, refs, remotes
+from sessgit.store import layout, operations, recorder_state, refs, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.journal import Operation
+from sessgit.store.operations import Operation
 from sessgit.store.private_files import path_exists
+from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 from sessgit.sync import session_refs
 from sessgit.sync.session_refs import PullResult, PurgedHistory, SessionRefs, SkippedItem, SyncPart
 
@@ -333,6 +333,6 @@ class _Plan:
 
     def _was_undone(self, ref: str) -> bool:
         """Return whether an undo removed a tag, as that of a pull: then the user has not deleted it."""
-        moving = (one for one in reversed(journal.read(self.store.paths)) if any(m.ref == ref for m in one.moves))
+        moving = (one for one in reversed(operations.read(self.store.paths)) if any(m.ref == ref for m in one.moves))
         last = next(moving, None)
         return last is not None and bool(last.undoes)

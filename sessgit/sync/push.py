@@ -15,10 +15,10 @@ from sessgit.record.tip_delivery import BranchChange, deliver_branches
 from sessgit.store import layout, refs, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index, Outline
+from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.settings import Privacy, RecordConfig, label_of
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 from sessgit.sync import session_refs
 from sessgit.sync.session_refs import PurgedHistory, PushResult, SessionRefs, SkippedItem, SyncPart
 

@@ -17,13 +17,13 @@ from sessgit.model.frozen import frozen
 from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, turn_folders
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher
-from sessgit.store import layout, locks, maintenance, object_scan, refs, remotes, secret_filter, transaction
-from sessgit.store.journal import Operation
+from sessgit.store import layout, locks, maintenance, object_scan, refs, remotes, secret_filter
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import Operation
 from sessgit.store.private_files import write_private
+from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 # What a store and a remote last agreed on: it tells which side has changed since
 #
@@ -342,7 +342,7 @@ class PurgedHistory:
         tracked = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
         gone = {ref: oid for ref, oid in tracked.items() if layout.session_of_ref(ref) in self.refused}
         with suppress(SessgitError):
-            transaction.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
+            refs.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
             paths = self._store.paths
             with (
                 locks.maintenance_lock(paths, _LOCK_WAIT) as lock,

@@ -13,7 +13,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.store import layout, operations
 from sessgit.store.operations import ListedOperation
-from sessgit.store.transaction import Move
+from sessgit.store.refs import Move
 
 _NAMED_FILES = 5
 
