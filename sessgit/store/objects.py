@@ -31,16 +31,13 @@ from io import BytesIO
 from pathlib import Path
 from signal import SIGKILL
 from threading import Thread
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 from sessgit.errors import StoreError, UnreadableError
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_pieces
 from sessgit.store.private_files import sync
-
-if TYPE_CHECKING:
-    from sessgit.store.backend import Repository
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGE_SIZE: Final = 4 << 20
@@ -316,7 +313,7 @@ _AHEAD = 150
 class ObjectReader(ObjectSource):
     """Reads objects of a repository; `repository` is the same, opened with libgit2."""
 
-    def __init__(self, path: Path, repository: Callable[[], Repository]) -> None:
+    def __init__(self, path: Path, repository: Callable[[], ObjectSource]) -> None:
         super().__init__()
         self._path, self._repository = path, repository
         self.count = 0
