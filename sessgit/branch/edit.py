@@ -162,12 +162,12 @@ def edit_session(context: Context, session_id: str, changes: EditChanges) -> Edi
     return replace(done, commit=commit)
 
 
-def check_name_free(index: Index, name: str, session_id: str, project: str) -> None:
-    """Raise ConflictError if an address of that name could mean anything but the session.
+def check_name_free(index: Index, name: str, session_id: str, project: str) -> str:
+    """Return the name as `check_name` does; raise ConflictError if an address of it could mean another session.
 
     `session_id` is empty for one that is still to be made; `project` is its folder.
     """
-    check_name(name)
+    name = check_name(name)
     for one in index.branch_outlines():
         if layout.is_side_branch(one.name) != ("." in name):
             continue
@@ -184,6 +184,7 @@ def check_name_free(index: Index, name: str, session_id: str, project: str) -> N
     if name in refs.tags(index.path):
         gone = f"`sessgit tag -d {humanize.quote_for_shell(name)}`"
         raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or delete the tag first: {gone}")
+    return name
 
 
 def changed_state(store: Store, before: Session, changes: EditChanges) -> EditResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -49,15 +49,10 @@ def archive(
     leaves the archive. --older-than archives the old ones of this project, except those that are open, labelled keep,
     or manage others. The setting archive.after = "90d" does this automatically in all projects.
     """
-    if addresses:
-        chosen = OldSessions(
-            tuple(edit.addressed_session(operands.target(cli, each, changes=True)) for each in addresses)
-        )
-    elif older_than:
-        chosen = _old_sessions(cli, older_than, state, project, label, everything=everything)
-    else:
-        raise _none_selected("`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.")
-    sessions = tuple(dict.fromkeys(chosen.sessions))
+    hint = "`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`."
+    named = [edit.addressed_session(operands.target(cli, each, changes=True)) for each in addresses]
+    chosen = _chosen(cli, named, older_than, hint, state, project, label, everything=everything)
+    sessions = chosen.sessions
     if dry_run:
         already = tuple(branch.name for branch in cli.index.branches_named(sessions) if branch.archived)
         result = ArchiveResult(tuple(name for name in sessions if name not in already), already)
@@ -71,10 +66,8 @@ def archive(
         "dry_run": dry_run,
     }
     listed = sessions if addresses or dry_run or len(result.sessions) <= _LISTED else ()
-    lines, count = (
-        list(_moved(cli, listed, result, "already archived")),
-        text.counted(len(result.sessions), "conversation"),
-    )
+    lines = list(_moved(cli, listed, result, "already archived"))
+    count = text.counted(len(result.sessions), "conversation")
     if dry_run:
         lines.append(f"{count} would be archived.")
     elif result.operation:
@@ -86,16 +79,21 @@ def archive(
     return Answer(document, lines)
 
 
-def _old_sessions(
-    cli: Invocation, when: str, state: _State | None, project: Path | None = None, labels: Sequence[str] = (), *,
-    everything: bool,
+def _chosen(
+    cli: Invocation, named: Iterable[str], older_than: str, hint: str, state: _State | None,
+    project: Path | None = None, labels: Sequence[str] = (), *, everything: bool,
 ) -> OldSessions:  # fmt: skip
-    """Return the sessions last used before a time that a user typed."""
+    """Return the named sessions, else those last used before a time; raise UsageError, with a hint, without both."""
+    if not older_than:
+        sessions = tuple(dict.fromkeys(named))
+        if not sessions:
+            raise UsageError("no conversations selected.", hint)
+        return OldSessions(sessions)
     query = ls.SessionFilter(
         folder=None if everything else cli.folder(project),
         labels=tuple(labels),
         state=state,
-        before=parse_time(when, cli.now),
+        before=parse_time(older_than, cli.now),
         headless=everything,
         empty=everything,
     )
@@ -115,8 +113,9 @@ def _moved(cli: Invocation, sessions: Sequence[str], result: ArchiveResult, note
 def unarchive(cli: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
     """Take conversations out of the archive."""
     if not addresses:
-        raise _none_selected("`sessgit ls --only-archived` lists archived conversations.")
-    sessions = _recorded(cli, addresses)
+        hint = "`sessgit ls --only-archived` lists archived conversations."
+        raise UsageError("no conversations selected.", hint)
+    sessions = list(dict.fromkeys(_recorded(cli, addresses)))
     result = archives.unarchive(cli.context, sessions)
     lines = list(_moved(cli, sessions, result, "not archived"))
     if result.operation:
@@ -143,24 +142,29 @@ def delete(
     the conversations back until `sessgit gc --prune` makes the deletion final. --older-than deletes the old ones of
     this project, except those that are open, labelled keep, or manage others.
     """
-    if addresses:
-        sessions, skipped = _recorded(cli, addresses), dict[str, str]()
-    elif older_than:
-        chosen = _old_sessions(cli, older_than, state, everything=everything)
-        sessions, skipped = list(chosen.sessions), dict(chosen.passed_over)
-    else:
-        raise _none_selected("`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`.")
-    notes = [_skipped(skipped)] if skipped else []
-    must_ask = sessions and not (dry_run or yes)
+    hint = "`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`."
+    chosen = _chosen(cli, _recorded(cli, addresses), older_than, hint, state, everything=everything)
+    notes = [_skipped(chosen.passed_over)] if chosen.passed_over else []
+    must_ask = chosen.sessions and not (dry_run or yes)
     if must_ask:
         render.check_can_ask(cli, "Pass --yes.")
-    plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes)
+    plans = deletes.plan_deletion(cli.index, chosen.sessions, cli.env.homes)
     if must_ask:
         question = "Delete?" if len(plans) == 1 else f"Delete all {len(plans)}?"
         frame.confirm(_before_deletion(cli, plans), question, "Nothing was deleted.")
     operation = deletes.delete_sessions(cli.context, plans) if plans and not dry_run else None
     document = {
-        "deleted": [_json(plan) for plan in plans],
+        "deleted": [
+            {
+                "id": plan.session,
+                "turns": plan.branch.state.turns,
+                "other_versions": plan.elsewhere,
+                **frame.attributes(plan, "rewound", "tags", "forks", "children"),
+                "merged": [{"session_id": into, "turns": turns} for into, turns in plan.merged],
+                "transcript": str(plan.transcript) if plan.transcript else None,
+            }
+            for plan in plans
+        ],
         "operation_id": operation.id if operation else None,
         "dry_run": dry_run,
     }
@@ -209,22 +213,6 @@ def _deleted(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
     yield "Undo: sessgit undo, until sessgit gc --prune"
 
 
-def _json(plan: DeletionPlan) -> dict[str, object]:
-    return {
-        "id": plan.session,
-        "turns": plan.branch.state.turns,
-        "other_versions": plan.elsewhere,
-        **frame.attributes(plan, "rewound", "tags", "forks", "children"),
-        "merged": [{"session_id": into, "turns": turns} for into, turns in plan.merged],
-        "transcript": str(plan.transcript) if plan.transcript else None,
-    }
-
-
 def _recorded(cli: Invocation, addresses: Sequence[str]) -> list[str]:
-    """Return the sessions that addresses name, as they are recorded, each once."""
-    sessions = (edit.addressed_session(operands.recorded(cli, address)) for address in addresses)
-    return list(dict.fromkeys(sessions))
-
-
-def _none_selected(hint: str) -> UsageError:
-    return UsageError("no conversations selected.", hint)
+    """Return the sessions that addresses name, as they are recorded."""
+    return [edit.addressed_session(operands.recorded(cli, address)) for address in addresses]

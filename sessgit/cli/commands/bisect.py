@@ -23,6 +23,7 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import Address
+from sessgit.replay import bisect as bisects
 from sessgit.replay.bisect import BisectResult, TestResult, TurnRange
 from sessgit.store.index import Row
 
@@ -54,8 +55,6 @@ def run(
 
     Turns that cannot be tested are skipped. bisect assumes that what broke stays broken. @N searches the turns up to N.
     """
-    from sessgit.replay import bisect as bisects
-
     if bool(command.strip()) == bool(pattern):
         hint = "`sessgit bisect --run 'python -m pytest -q'` runs the tests of each turn."
         raise UsageError("bisect needs either --run COMMAND or --cell-fails REGEX.", hint)
@@ -93,8 +92,6 @@ def _parse_duration(typed: str) -> float:
 
 def _range(cli: Invocation, target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
     """Return the turns to search; raise NotFoundError for one that does not exist, UsageError if they run backwards."""
-    from sessgit.replay.bisect import TurnRange
-
     name, turns = cli.ident(target.branch.name), target.state.turns
     if turns < 2:
         raise NotFoundError(f"{name} has fewer than two turns", "`sessgit ls` lists other conversations.")
@@ -134,15 +131,15 @@ class DecidingCalls:
 
 def _deciding_calls(cli: Invocation, result: BisectResult) -> DecidingCalls:
     """Return the calls that decided, with their details."""
+    rows = (result.good, result.bad)
     nodes = {
         row.turn: [
             cell_at(cli.context, result.branch, row.turn, str(ordinal)) for ordinal in result.steps[row.turn].cells
         ]
-        for row in (result.good, result.bad)
+        for row in rows
     }
     every = [node for group in nodes.values() for node in group]
-    rows = (result.good, result.bad)
-    return DecidingCalls(nodes, cell_details(cli.store, result.branch, rows, every) if every else {})
+    return DecidingCalls(nodes, cell_details(cli.store, result.branch, rows, every))
 
 
 def _result_lines(cli: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:

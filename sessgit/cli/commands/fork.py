@@ -16,7 +16,6 @@ from sessgit.cli.invocation import Invocation
 from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point, resolve
 from sessgit.history.fork_point import ForkPoint
-from sessgit.model.ids import check_name
 
 if TYPE_CHECKING:
     from sessgit.branch.worktree import Worktree
@@ -60,8 +59,7 @@ def fork(
     if name:
         from sessgit.branch.edit import check_name_free
 
-        name = check_name(name)
-        check_name_free(cli.index, name, "", folder or source.state.project or cli.cwd)
+        name = check_name_free(cli.index, name, "", folder or source.state.project or cli.cwd)
     point = fork_point.fork_point(cli.context, source)
     plan = forks.ForkPlan(str(uuid.uuid4()), name, cli.now, None if no_restore else cli.env.homes, folder)
     tree: Worktree | None = None

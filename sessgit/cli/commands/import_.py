@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessgit import agents
 from sessgit.api.values import ImportedSession
@@ -16,14 +16,14 @@ from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
+from sessgit.exchange import systems
 from sessgit.exchange.systems import FolderImport
 from sessgit.history import search
-from sessgit.record import privacy
-from sessgit.store import layout, refs
+from sessgit.record import imports, privacy, scratch_store
+from sessgit.record.imports import ImportResult
+from sessgit.store import layout, maintenance, refs
 from sessgit.store.context import Context
-
-if TYPE_CHECKING:
-    from sessgit.record.imports import ImportResult
+from sessgit.store.index import Index
 
 _NAMED_SESSIONS = 3
 _NAMED_PLANS = 10
@@ -50,9 +50,6 @@ def run(
     --from rlm, dialectic, apex or io-log DIR imports the sessions of another system, reports what became of each of its
     files, and changes none of them. `sessgit undo` reverts the whole import.
     """
-    from sessgit.exchange import systems
-    from sessgit.record import imports
-
     if ident and len(ident) < _SHORTEST_ID:
         raise UsageError(
             f"“{ident}” is too short for an id.", "`sessgit import --id ID [PATH]` imports one conversation."
@@ -94,9 +91,6 @@ def run(
 
 
 def _import_system(cli: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
-    from sessgit.exchange import systems
-    from sessgit.record import imports
-
     if len(paths) != 1:
         raise UsageError(f"--from {system} needs exactly one folder.", f"`sessgit import --from {system} DIR`")
     privacy.check_on(off=cli.env.off)
@@ -118,8 +112,6 @@ def _import_system(cli: Invocation, system: str, paths: list[Path], *, dry_run: 
 
 def _index_and_pack(cli: Invocation) -> None:
     """Make the new turns searchable and pack the store again: in the background if there is much of it."""
-    from sessgit.store import maintenance
-
     if maintenance.start_repack(cli.env.store, os.environ):
         return
     problem = search.update_fulltext(cli.index, render.progress(cli, "Indexing", "conversations"))
@@ -130,9 +122,6 @@ def _index_and_pack(cli: Invocation) -> None:
 @contextmanager
 def _scratch_context(cli: Invocation) -> Iterator[Context]:
     """Yield a context with a scratch store that has what the store has, if there is one."""
-    from sessgit.record import scratch_store
-    from sessgit.store.index import Index
-
     other = cli.env.store if cli.has_store else None
     with scratch_store.scratch_store(other) as scratch, closing(Index(scratch.path, lambda: scratch)) as index:
         yield Context(index, cli.env.homes, cli.privacy, os.environ, lambda: cli.now, cli.settings.prices)

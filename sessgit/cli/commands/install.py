@@ -65,7 +65,7 @@ def install(
         known |= refs.deleted_sessions(cli.env.store)
     unit = granularity or cli.settings.record.granularity
     lines, running, results = list[str](), list[str](), list[InstallResult]()
-    errors = list[ConflictError]()
+    failure: ConflictError | None = None
     for client in clients:
         has_settings = client.agent.hooks.settings_file(client.folder).exists()
         try:
@@ -76,13 +76,13 @@ def install(
             if result.untrusted and (trust or (render.can_ask(cli) and render.ask(question))):
                 result = replace(result, untrusted=(), refusal=hooks.trust(client, cli.context.env))
         except ConflictError as error:  # the others can be recorded all the same
-            errors.append(error)
+            failure = failure or error
             continue
         results.append(result)
         lines += _installed(cli, result, is_first=is_first)
         running += _running_clients(result, has_settings=has_settings)
-    if errors and not results:
-        raise errors[0]
+    if failure and not results:
+        raise failure
     if unit != cli.settings.record.granularity:
         settings.change_setting(StorePaths(cli.env.store), "record.granularity", unit)
     older = sum(result.older_conversations for result in results)
@@ -102,7 +102,7 @@ def install(
     changes = ("settings", "added", "already_there", "untrusted")
     clients_json = [{"agent": result.agent.name, **frame.attributes(result, *changes)} for result in results]
     document = {"store": str(cli.env.store), "older": older, "clients": clients_json}
-    return Answer(document, lines, error=next(iter(errors), None))
+    return Answer(document, lines, error=failure)
 
 
 def _clients(cli: Invocation, name: str) -> list[Client]:
@@ -175,15 +175,15 @@ def uninstall(cli: Invocation) -> Answer:
     conversation still records its new turns, and so does `sessgit import`. To keep a project out of the store, use
     `sessgit off`.
     """
-    has_store = cli.has_store
-    results, errors, removed = list[UninstallResult](), list[ConflictError](), list[str]()
+    has_store, results, removed = cli.has_store, list[UninstallResult](), list[str]()
+    failure: ConflictError | None = None
     for client in _clients(cli, ""):
         try:
             results.append(hooks.uninstall(cli.env.store, client))
         except ConflictError as error:
-            errors.append(error)
-    if errors and not results:
-        raise errors[0]
+            failure = failure or error
+    if failure and not results:
+        raise failure
     for result in results:
         if result.removed:
             removed.append(f"{text.counted(len(result.removed), 'hook')} removed from {cli.short(result.settings)}")
@@ -199,7 +199,7 @@ def uninstall(cli: Invocation) -> Answer:
         for result in results
     ]
     document = {"store": str(cli.env.store) if has_store else None, "clients": clients}
-    return Answer(document, lines, error=next(iter(errors), None))
+    return Answer(document, lines, error=failure)
 
 
 @frame.command("on", needs="store")

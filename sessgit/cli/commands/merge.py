@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from sessgit.branch import edit
+from sessgit.branch import edit, merge_plan
+from sessgit.branch import merge as merges
 from sessgit.branch.merge import MergeResult, NewSession
 from sessgit.branch.merge_plan import MergePlan, PickPlan
 from sessgit.cli import client_notes, frame, operands, text
@@ -17,7 +18,6 @@ from sessgit.errors import UsageError
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
 from sessgit.model.conversation import session as sessions
-from sessgit.model.ids import check_name
 from sessgit.model.merge_decisions import SCALARS, Choice, Decision
 
 _PARSERS: dict[str, Callable[[str], object]] = {
@@ -58,10 +58,6 @@ def merge(
     The turns are appended to the client's file, which no client may have open; --new creates a new conversation
     instead. Labels and scratchpads of both are combined; a field that both changed is a conflict.
     """
-    from sessgit.branch import merge as merges
-    from sessgit.branch import merge_plan
-    from sessgit.history.export import parse_ranges
-
     choice = Choice("ours" if ours_wins else "theirs" if theirs_wins else "", dict(map(_parse_value, values)))
     mode = mode or ("pick" if turns else "summary" if rewriter else None)
     if (mode == "pick") != bool(turns):
@@ -72,7 +68,11 @@ def merge(
     ours = operands.target(cli, into, changes=not dry_run)
     other = operands.target(cli, theirs)
     merge_plan.check_sides(ours, other)
-    numbers = parse_ranges(turns, other.turn or other.state.turns, cli.ident(other.branch.name)) if turns else ()
+    numbers: Sequence[int] = ()
+    if turns:
+        from sessgit.history.export import parse_ranges
+
+        numbers = parse_ranges(turns, other.turn or other.state.turns, cli.ident(other.branch.name))
 
     def rewrite(written: str) -> str:
         return merges.run_retell_command(rewriter, written, cli.cwd, os.environ)
@@ -98,13 +98,10 @@ def _parse_value(pair: str) -> tuple[str, object]:
 
 def _new_session(cli: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
     """Return the new session that --new asks for; raise UsageError or ConflictError if it cannot have the name."""
-    from sessgit.branch.merge import NewSession
-
     if name is None:
         return None
     if name:
-        name = check_name(name)
-        edit.check_name_free(cli.index, name, "", ours.state.project or cli.cwd)
+        name = edit.check_name_free(cli.index, name, "", ours.state.project or cli.cwd)
     return NewSession(str(uuid.uuid4()), name)
 
 
@@ -136,9 +133,6 @@ def pick(
     The turns are appended to the client's file, which no client may have open; --new creates a new conversation
     instead. The conversations are not merged: a later merge brings the rest.
     """
-    from sessgit.branch import merge as merges
-    from sessgit.branch import merge_plan
-
     ours = operands.target(cli, into, changes=not dry_run)
     merge_plan.check_ours(ours)
     sources = [operands.target(cli, address) for address in addresses]
@@ -152,7 +146,7 @@ def pick(
         "session_id": result.state.id if result else None,
         "commit": result.commit if result else None,
     }
-    return _merged(cli, result, document, sources) if result else Answer(document, picked(cli, ours, plan))
+    return _merged(cli, result, document, sources) if result else Answer(document, _picked(cli, ours, plan))
 
 
 _LABEL = 15
@@ -177,7 +171,7 @@ def _plan_lines(cli: Invocation, plan: MergePlan) -> Iterator[str]:
         yield _nothing_to_do(cli, plan)
         return
     if plan.rows or plan.standing == "unfinished":
-        yield from _line(cli, "append", [appended(plan)])
+        yield from _line(cli, "append", [_appended(plan)])
     yield from _line(cli, "union", [_united(decision) for decision in plan.decisions if decision.action == "unite"])
     for decision in plan.decisions:
         if decision.action in _SOURCES:
@@ -193,7 +187,7 @@ def _plan_lines(cli: Invocation, plan: MergePlan) -> Iterator[str]:
         yield from _line(cli, "conflict", parts, style="red", between="   ")
 
 
-def picked(cli: Invocation, ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
+def _picked(cli: Invocation, ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
     """Ours, then a line for each turn, and one for the files."""
     yield cli.paint("bold", f"ours  {cli.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
     label = "append"
@@ -212,7 +206,7 @@ def _nothing_to_do(cli: Invocation, plan: MergePlan) -> str:
     return f"{theirs} is already merged into {ours}." if is_merged else f"{theirs} has no turns that {ours} lacks."
 
 
-def appended(plan: MergePlan) -> str:
+def _appended(plan: MergePlan) -> str:
     """`a summary of 2 turns, as turn 12`."""
     if plan.standing == "unfinished":
         return "nothing: the turns are already there"

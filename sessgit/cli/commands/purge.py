@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from sessgit.cli import frame, render, text
 from sessgit.cli.frame import YES, Answer, argument, option
@@ -12,12 +11,12 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.errors import UsageError
 from sessgit.model import canonical
+from sessgit.purge import denied_values, scan
+from sessgit.purge import purge as purges
+from sessgit.purge.purge import PurgeProgress, PurgeResult
+from sessgit.purge.scan import LikelySecret
 from sessgit.store.layout import StorePaths
-
-if TYPE_CHECKING:
-    from sessgit.purge.purge import PurgeProgress, PurgeResult
-    from sessgit.purge.scan import LikelySecret
-    from sessgit.store.secret_filter import DeniedValue
+from sessgit.store.secret_filter import DeniedValue
 
 _SHORTEST_ID = 4
 _FIND_HINT = "`sessgit purge --find` lists them."
@@ -54,9 +53,6 @@ def run(
     its end, without the last newline. To continue an interrupted purge, run the same command again. A purged value
     stays forbidden, even if nothing held it, until --lift.
     """
-    from sessgit.purge import denied_values, scan
-    from sessgit.purge import purge as purges
-
     _check(pattern, secret or lifted, regex=regex, is_query=find or listed)
     paths = StorePaths(cli.env.store)
     if listed:
@@ -99,8 +95,6 @@ def run(
 
 def _check(pattern: str, ident: str, *, regex: bool, is_query: bool) -> None:
     """Raise UsageError for what is wrong in any store, before the user is asked and a store is opened."""
-    from sessgit.purge import purge as purges
-
     if regex and not pattern:
         raise UsageError("--regex needs a PATTERN.", "`sessgit purge --regex 'acct-[0-9]{8}'`")
     if not (pattern or ident or is_query):
@@ -123,8 +117,6 @@ def _typed() -> str:
 
 def _progress(cli: Invocation) -> PurgeProgress:
     """Return what shows a bar for each step."""
-    from sessgit.purge.purge import PurgeProgress
-
     steps = ("Searching the store", "Rewriting", "Checking that it is gone")
     return PurgeProgress(*(render.progress(cli, step, "objects") for step in steps))
 

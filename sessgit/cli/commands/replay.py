@@ -20,11 +20,15 @@ from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.replay import compare, kept_result
-from sessgit.replay.inputs import PromptResult, PromptResults
+from sessgit.replay import plan as plans
+from sessgit.replay import run as runs
+from sessgit.replay.inputs import ModelCommand, PromptResult, PromptResults, guess_protocol, send_prompts
 from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.run import CellResult, RunOptions
+from sessgit.replay.sandbox import workspace
 from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox.supervisor import Limits
 from sessgit.replay.sandbox.workspace import Sandbox
 
 _DIFFERS = 6
@@ -77,8 +81,6 @@ def run(
         raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
         target = operands.target(cli, address)
-        from sessgit.replay.inputs import ModelCommand, guess_protocol, send_prompts
-
         seconds, ident = timeout or _PROMPT_SECONDS, "" if no_keep else str(uuid.uuid4())
         partner = ModelCommand(to, protocol or guess_protocol(to), seconds, cli.cwd, os.environ)
         progress = render.progress(cli, "Asking", "prompts")
@@ -89,23 +91,35 @@ def run(
     target = operands.target_or_cell_id(cli, address)
     if target.cell and cells:
         raise UsageError("the address already names a cell.", "Use the address or --cell.")
-    from sessgit.replay import plan as plans
-    from sessgit.replay.run import RunOptions
-    from sessgit.replay.sandbox import workspace
-    from sessgit.replay.sandbox.supervisor import Limits
-
-    state = target.branch.state
+    branch, state = target.branch, target.branch.state
     project = client_files.localize_state(state, cli.local_path).project
     root = workspace.sandboxed_root(state.project, project, os.environ)
     commands, named = _commands(execs), (target.cell,) if target.cell else tuple(cells)
     choice = plans.ReplayChoice(target.turn, named, chain, root, bool(llm), tuple(commands))
-    plan = plans.plan_replay(cli.context, target.branch, choice, render.progress(cli, "Reading"))
+    plan = plans.plan_replay(cli.context, branch, choice, render.progress(cli, "Reading"))
+    notes = [f"({damage})" for damage in plan.damage]
     if not execute:
-        return Answer(lambda: _as_json(plan), _plan_lines(cli, plan), notes=map("({})".format, plan.damage))
-    limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
-    options = RunOptions(llm, cli.cwd, os.environ, commands)
-    confinement = Confinement(limits=limits, network=network, unconfined=unconfined)
-    return _execute(cli, target, plan, options, confinement, keep=not no_keep)
+        return Answer(lambda: _as_json(plan), _plan_lines(cli, plan), notes=notes)
+    if not no_keep:
+        kept_result.check_can_keep(cli.context, state)
+    results = runs.skip_plan(plan)
+    box: Sandbox | None = None
+    kept: KeptSession | None = None
+    if plan.first:
+        limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
+        confinement = Confinement(limits=limits, network=network, unconfined=unconfined)
+        with render.exit_on_signals():
+            with workspace.make_sandbox(cli.context, branch, plan.first, project, os.environ, confinement) as box:
+                progress = render.progress(cli, "Running", "cells")
+                results = runs.run_plan(plan, box, RunOptions(llm, cli.cwd, os.environ, commands), progress)
+            if not no_keep and any(result.outcome != "skipped" for result in results):
+                kept = _keep(cli, target, plan, results)
+    return Answer(
+        lambda: _as_json(plan, results, box, kept),
+        _result_lines(cli, plan, results, box, kept),
+        notes=notes,
+        exit_code=_exit_code(result.outcome for result in results),
+    )
 
 
 def _commands(execs: Sequence[str]) -> dict[str, str]:
@@ -115,35 +129,6 @@ def _commands(execs: Sequence[str]) -> dict[str, str]:
         if not operation.strip() or not command.strip():
             raise UsageError(f"--exec {word} names no command", "For example: --exec peek='python3 peek.py'")
     return dict(word.split("=", 1) for word in execs)
-
-
-def _execute(
-    cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, confinement: Confinement, *,
-    keep: bool,
-) -> Answer:  # fmt: skip
-    from sessgit.replay import run as runs
-    from sessgit.replay.sandbox import workspace
-
-    project = client_files.localize_state(target.branch.state, cli.local_path).project
-    if keep:
-        kept_result.check_can_keep(cli.context, target.branch.state)
-    results = runs.skip_plan(plan)
-    box: Sandbox | None = None
-    kept: KeptSession | None = None
-    if plan.first:
-        with render.exit_on_signals():
-            with workspace.make_sandbox(
-                cli.context, target.branch, plan.first, project, os.environ, confinement
-            ) as box:
-                results = runs.run_plan(plan, box, options, render.progress(cli, "Running", "cells"))
-            if keep and any(result.outcome != "skipped" for result in results):
-                kept = _keep(cli, target, plan, results)
-    return Answer(
-        lambda: _as_json(plan, results, box, kept),
-        _result_lines(cli, plan, results, box, kept),
-        notes=map("({})".format, plan.damage),
-        exit_code=_exit_code(result.outcome for result in results),
-    )
 
 
 def _keep(cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, results: tuple[CellResult, ...]) -> KeptSession:
