@@ -122,6 +122,7 @@ def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Pat
         settings=config / "settings.json",
         removed=HOOK_EVENTS,
         plugin="",
+        status_line=False,
     )
     assert [path.name for path in config.iterdir()] == ["session-store"]
     assert not (store / "hook").exists()

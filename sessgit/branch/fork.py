@@ -57,9 +57,9 @@ class ForkResult:
     commit: str
     transcript: Path | None
     operation: Operation
-    missing: int = 0
-    dropped_calls: int = 0
-    files: tuple[WrittenFile, ...] = ()
+    missing: int
+    dropped_calls: int
+    files: tuple[WrittenFile, ...]
 
 
 def fork_session(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) -> ForkResult:

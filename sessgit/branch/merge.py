@@ -377,7 +377,7 @@ class SessionFileEnd:
     size: int
     pending: tuple[Line, ...]
     place: Path
-    unended: bool = False
+    unended: bool
 
     @property
     def is_there(self) -> bool:

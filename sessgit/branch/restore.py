@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 from sessgit import agents
@@ -60,8 +59,8 @@ class RebuiltFile:
     redacted: int
     missing: int
     checked: int
-    rewritten: bool = False
-    same: bool | None = None
+    rewritten: bool
+    same: bool | None
 
     @property
     def data(self) -> bytes:
@@ -228,12 +227,12 @@ def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path
         return len(rest), True
     if rest is not None:
         raise _gone_on_error(target)
-    comparison = compare_file(store, state.id, laid, target)
-    if not comparison.known:
+    comparison = _compare_file(store, state.id, laid, target)
+    if comparison is None:
         raise _other_file_error(target)
     if comparison.torn:
-        raise torn_file_error(target)
-    if comparison.ahead or comparison.lacks:
+        raise _torn_file_error(target)
+    if comparison.ahead or comparison.missing:
         raise _gone_on_error(target)
     return 0, False
 
@@ -367,27 +366,21 @@ def restore_all(
 
 
 @frozen
-class FileComparison:
-    """How a file compares with what is recorded of its session.
+class _FileComparison:
+    """How a session's file of `size` bytes compares with what is recorded.
 
-    `known` is False where it is not of that session at all; `ahead` says that it holds lines that are not recorded,
-    `diverged` that there are turns or parts of turns among them. `lacks` are the lines that it needs to be level, each
-    with its newline but for a last one that had none, and `turns` is how many turns they are of. `size` is how long the
-    file is, `unended` says that its own last line has no newline.
+    `ahead` says that it holds lines that are not recorded, `torn` that it ends in the middle of such a line. `missing`
+    is what has to be appended to it, which is of `turns` turns. If all of the file is recorded, and its last line is
+    not whole, the rest of that line comes first. `fits` says whether the agent would then continue from the session's
+    last turn, and the file holds no turns, or parts of turns, that are not recorded.
     """
 
-    known: bool
-    ahead: bool = False
-    diverged: bool = False
-    lacks: tuple[bytes, ...] = ()
+    ahead: bool
+    torn: bool
+    size: int
+    missing: bytes = b""
     turns: int = 0
-    size: int = 0
-    unended: bool = False
     fits: bool = True
-    """Whether the agent would continue from the session's last turn, if the file had what it lacks."""
-    torn: bool = False
-    """Whether it ends in the middle of a line that is not recorded. If all of the file is recorded, the rest of that
-    line is the first of `lacks`."""
 
 
 def is_up_to_date(files: StorePaths, branch: Branch, path: Path) -> bool:
@@ -414,14 +407,13 @@ def append_missing_turns(store: Store, session: str, homes: Homes, path: Path) -
             _check_closed(homes, state)
             file_append.finish_append(store.paths, session, path)
             recorder_state.delete_intent(store.paths, session)
-        comparison = compare_file(
-            store, session, reassemble.lay_out(reassemble.file_pieces(store, session, tips).found), path
-        )
-        if not comparison.lacks:
+        laid = reassemble.lay_out(reassemble.file_pieces(store, session, tips).found)
+        comparison = _compare_file(store, session, laid, path)
+        if comparison is None or not comparison.missing:
             return 0
         if comparison.torn:
-            raise torn_file_error(path)
-        if comparison.diverged or not comparison.fits:
+            raise _torn_file_error(path)
+        if not comparison.fits:
             short = state.id[:8]
             raise ConflictError(
                 f"{short} was continued elsewhere, and its file {path} here: neither has all turns",
@@ -429,9 +421,9 @@ def append_missing_turns(store: Store, session: str, homes: Homes, path: Path) -
             )
         _check_closed(homes, state)
         _write_sidecars(store, state, homes, path)
-        data = b"\n" * comparison.unended + b"".join(comparison.lacks)
         _check_closed(homes, state)  # writing the sidecar files took a while
-        file_append.append_lines(store.paths, session, path, AppendIntent(str(path), comparison.size, data))
+        intent = AppendIntent(str(path), comparison.size, comparison.missing)
+        file_append.append_lines(store.paths, session, path, intent)
         recorder_state.delete_intent(store.paths, session)
         return comparison.turns
 
@@ -442,8 +434,9 @@ def _write_sidecars(store: Store, state: Session, homes: Homes, transcript: Path
     return sidecars.write_sidecars(store, state, files, sidecars.place_of(state, homes, transcript))
 
 
-def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> FileComparison:
-    """Return how the file at a path compares with what is recorded, which is `laid`."""
+def _compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> _FileComparison | None:
+    """Return how the file at a path compares with what is recorded, which is `laid`; None if it is not of the
+    session."""
     tips = reassemble.session_branches(store, session)
     state = store.state(tips[session])
     agent = agents.of(state)
@@ -453,9 +446,10 @@ def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> F
         rest = _rest_of(laid.data, source)
     chain = _turn_keys(store, tips[session])
     recorded = {key for tip in tips.values() for key in _turn_keys(store, tip)}
-    file = _ParsedFile(agent, lines)
+    start = RecordedTurns(store, tips, agent).base(state) if lines and lines[0].base else None
+    file = _ParsedFile(agent, lines, start)
     if not file.nodes or next(iter(file.nodes)) not in recorded:
-        return FileComparison(False, size=size)
+        return None
     names = {_line_name(line) for piece in laid.pieces for line in agent.parsed(piece.lines)}
     own = {piece.key for piece in laid.pieces}
     diverged = bool(file.nodes.keys() - recorded) or any(
@@ -463,44 +457,46 @@ def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> F
         for key in file.nodes.keys() & own
         for line in file.nodes[key].body
     )
-    every = file.lacks(laid.pieces)
     is_torn = bool(reader.torn) and not rest
     ahead = diverged or is_torn
     ahead |= any(  # those with a name are from `restore`
         _line_name(line) not in names and not agent.is_titles(line.raw + b"\n", state.agent_id)
         for line in file.cutter.pending.lines
     )
-    if not any(piece.key in chain for piece in every) and not (reader.torn and rest):
-        return FileComparison(True, ahead, diverged, size=size, torn=is_torn)
+    lacks = file.lacks(laid.pieces)
+    if not any(piece.key in chain for piece in lacks) and not (reader.torn and rest):
+        return _FileComparison(ahead, is_torn, size)
     if rest:
-        turns = len({piece.key for piece in every if piece.key})
-        return FileComparison(True, lacks=rest, turns=turns, size=size)
-    start = RecordedTurns(store, tips, agent).base(state) if lines and lines[0].base else None
-    # Where a branch left behind by a rewind cannot come with the rest, it stays out.
-    for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
+        return _FileComparison(ahead, is_torn, size, rest, _count_turns(lacks))
+    missing = file.new(lacks)
+    fits = file.continues_to(chain, missing, names)
+    if not fits:  # a branch left behind by a rewind, which cannot come with the rest, stays out
+        lacks = [piece for piece in lacks if piece.key in chain or piece.is_tail]
         missing = file.new(lacks)
-        turns = len({piece.key for piece in lacks if piece.key})
-        fits = not is_torn and _ends_with_chain(start, agent, lines, missing, chain, names)
-        if fits:
-            break
-    return FileComparison(True, ahead, diverged, tuple(missing), turns, size, reader.unended, fits, is_torn)
+        fits = file.continues_to(chain, missing, names)
+    data = b"\n" * bool(reader.unended and missing) + b"".join(missing)
+    return _FileComparison(ahead, is_torn, size, data, _count_turns(lacks), fits and not (is_torn or diverged))
 
 
-def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
-    """Return the recorded lines that a file lacks, the first perhaps in part, if it is the beginning of what is
-    recorded, byte for byte; else none."""
+def _count_turns(pieces: Sequence[Piece]) -> int:
+    return len({piece.key for piece in pieces if piece.key})
+
+
+def _rest_of(recorded: LineFile, source: Opened) -> bytes:
+    """Return the recorded bytes that a file lacks, if it is the beginning of what is recorded, byte for byte; else
+    none."""
     source.file.seek(0)
     pieces = chunks(recorded.pieces())
     for piece in pieces:
         known = source.file.read(len(piece))
         if known != piece[: len(known)]:
-            return ()
+            return b""
         if len(known) < len(piece):
-            return tuple(BytesIO(b"".join([piece[len(known) :], *pieces])))
-    return ()
+            return b"".join([piece[len(known) :], *pieces])
+    return b""
 
 
-def torn_file_error(path: Path) -> ConflictError:
+def _torn_file_error(path: Path) -> ConflictError:
     """Return the error that a file ends in the middle of a line that is not recorded."""
     return ConflictError(
         f"{path} ends in the middle of a line that is not recorded",
@@ -518,15 +514,17 @@ def _check_closed(homes: Homes, state: Session) -> None:
 
 
 class _ParsedFile:
-    """The turns of a file, cut as the recorder cuts them, and what it holds by uuid or, without one, as it is."""
+    """The turns of a file, cut as the recorder cuts them, and what it holds by uuid or, without one, as it is; `start`
+    is the turn that it goes on from."""
 
-    def __init__(self, agent: Agent, lines: Sequence[Line]) -> None:
-        self.agent = agent
+    def __init__(self, agent: Agent, lines: Sequence[Line], start: Node | None) -> None:
+        self.agent, self.lines, self.start = agent, lines, start
         self.cutter = Cutter(fork_detection.EmptyHistory(), session="file")
+        self.cutter.head = start
         self.nodes: dict[str, Node] = {}
         for line in lines:
             self.cutter.feed(line)
-            if self.cutter.head is not None:
+            if self.cutter.head is not None and self.cutter.head is not start:
                 self.nodes.setdefault(self.cutter.head.key, self.cutter.head)
         self.there = {_line_name(line) for line in lines}
 
@@ -555,6 +553,18 @@ class _ParsedFile:
         new = [line for line in lines[same:] if line.uuid not in self.there]
         return [line.raw for line in new if line.raw.endswith(b"\n") or line.data is not None]
 
+    def continues_to(self, chain: Sequence[str], more: Sequence[bytes], names: Collection[str | bytes]) -> bool:
+        """Return whether the file with `more` after its lines has the turns of the chain as its head. The parent of
+        each new prompt must be in the file, unless it is not one of the recorded `names` either."""
+        there = {line.uuid for line in self.lines}
+        new = self.agent.parsed(raw.removesuffix(b"\n") for raw in more)
+        for line in new:
+            if line.is_prompt and line.parent in names and line.parent not in there:
+                return False
+            there.add(line.uuid)
+        head = _ParsedFile(self.agent, [*self.lines, *new], self.start).cutter.head
+        return [node.key for node in line_of(head)][::-1] == list(chain)
+
 
 def _line_name(line: Line) -> str | bytes:
     return line.uuid or line.raw.removesuffix(b"\n")
@@ -564,29 +574,6 @@ def _turn_keys(store: Store, tip: str) -> list[str]:
     """Return the keys of all turns up to a commit, in order."""
     keys = (message.get("Prompt") for _, message in store.history(tip))
     return list(dict.fromkeys(key for key in keys if key))[::-1]
-
-
-def _ends_with_chain(
-    start: Node | None, agent: Agent, lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str],
-    names: Collection[str | bytes],
-) -> bool:  # fmt: skip
-    """Return whether a file of these lines, with `more` after them, has the turns of the chain as its head; `start` is
-    the turn that it goes on from. The parent of each new prompt must be in the file, unless it is not recorded
-    either."""
-    there = {line.uuid for line in lines}
-    cutter = Cutter(fork_detection.EmptyHistory(), session="file")
-    cutter.head = start
-    for line in lines:
-        cutter.feed(line)
-    for line in agent.parsed(raw.removesuffix(b"\n") for raw in more):
-        if line.is_prompt and line.parent in names and line.parent not in there:
-            return False
-        there.add(line.uuid)
-        cutter.feed(line)
-    return [node.key for node in line_of(cutter.head)][::-1] == list(chain)
-
-
-TRANSCRIPT, INDEX = "transcript", "index"
 
 
 # Export of sessions as a folder of the client, as it would find them in its own
@@ -664,7 +651,7 @@ def _lay_out(
         where = place.of(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
         if where is not None:
             files[where] = _later_version(files.get(where), file)
-    files[path] = SideFile(TRANSCRIPT, path.name, rebuild_file(store, head.name).file)
+    files[path] = SideFile("transcript", path.name, rebuild_file(store, head.name).file)
     transcripts[path] = state
 
 
@@ -691,9 +678,9 @@ def _write_index(agent: Agent, path: Path, old: bytes | None, transcripts: dict[
     states = {file: state for file, state in transcripts.items() if file.parent == path.parent}
     data = agent.sidecars.merged(old, states, path)
     if data == old:
-        return WrittenFile(path, INDEX, ALREADY, counts=False)
+        return WrittenFile(path, "index", ALREADY, counts=False)
     try:
         write_private(path, data)
     except StoreError as error:
         raise SessgitError(str(error)) from error
-    return WrittenFile(path, INDEX, WRITTEN, counts=False)
+    return WrittenFile(path, "index", WRITTEN, counts=False)

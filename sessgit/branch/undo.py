@@ -40,10 +40,10 @@ class UndoResult:
     redone: bool
     undo: Operation | None
     moves: tuple[Move, ...]
-    removed: tuple[Path, ...] = ()
-    left: tuple[Path, ...] = ()
-    cut: tuple[Path, ...] = ()
-    appended: tuple[Path, ...] = ()
+    removed: tuple[Path, ...]
+    left: tuple[Path, ...]
+    cut: tuple[Path, ...]
+    appended: tuple[Path, ...]
 
 
 def undo_operation(store: Store, operation_id: str, homes: Homes, now: float, *, dry_run: bool = False) -> UndoResult:

@@ -37,7 +37,7 @@ class Worktree:
     folder: str
     head: Head
     has_submodules: bool
-    branch: str = ""
+    branch: str
 
     def as_json(self) -> dict[str, object]:
         return {"path": str(self.path), **self.head.as_json(), "new_branch": self.branch or None}

@@ -13,12 +13,13 @@ import shutil
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
+from typing import Literal
 
 from sessgit.branch import lost_refs
 from sessgit.errors import ConflictError, DamageError, UsageError
-from sessgit.model import canonical, ids
+from sessgit.model import canonical, ids, stored_fields
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.model.progress import Progress, no_progress
@@ -36,7 +37,6 @@ from sessgit.store.private_files import write_private
 from sessgit.store.refs import Move
 from sessgit.store.store import Store
 
-_VERSION = 1
 _LOCK_WAIT = 10.0
 _MOST_ROUNDS = 4
 _LONGEST_REGEX = 1000
@@ -64,16 +64,16 @@ class PurgeResult:
     """
 
     values: int
-    sessions: tuple[SessionHit, ...] = ()
-    commits: int = 0
+    sessions: tuple[SessionHit, ...]
+    commits: int
+    tags: tuple[tuple[str, str], ...]
+    client: tuple[Path, ...]
+    remotes: tuple[str, ...]
+    loose: int
+    lines: int
     objects: int = 0
-    tags: tuple[tuple[str, str], ...] = ()
-    client: tuple[Path, ...] = ()
-    remotes: tuple[str, ...] = ()
     operation: str = ""
     completed: bool = False
-    loose: int = 0
-    lines: int = 0
 
     @property
     def had_value(self) -> bool:
@@ -217,8 +217,8 @@ class _Plan:
         files = scan.all_client_files(homes, store.paths)
         client = tuple(path for path in files if scan.file_holds(path, self.matcher))
         return PurgeResult(
-            len(self.values), tuple(self.sessions), len(self.rewriter.commits), 0, tuple(self.tags), client,
-            tuple(sorted(self.remotes)), loose=self.loose, lines=self.lines,
+            len(self.values), tuple(self.sessions), len(self.rewriter.commits), tuple(self.tags), client,
+            tuple(sorted(self.remotes)), self.loose, self.lines,
         )  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def _purge(context: Context, values: Sequence[str], progress: PurgeProgress, hel
     plan = _Plan(store, values, matcher, progress)
     result = plan.result(store, context.homes)
     added = {secret_filter.value_id(paths, value) for value in plan.values}
-    note = _Note(interrupted.since or canonical.rfc3339(now), interrupted.values | added)
+    note = _Note(interrupted.since or canonical.rfc3339(now), sorted({*interrupted.values, *added}))
     is_outside = any(scan.files_with_value(store.path, plan.matcher, [store.path / "objects"]))
     if not result.had_value and not interrupted.since and not is_outside:
         return replace(result, operation=_deny_only(store, plan.values, note, now))
@@ -263,7 +263,7 @@ def _operation(summary: str, now: float) -> Operation:
 
 def _deny_only(store: Store, values: Sequence[str], note: _Note, now: float) -> str:
     """Forbid values that nothing holds; return the operation that says so, ``""`` if none of them is new."""
-    new = note.values - {one.id for one in secret_filter.denied_values(store.paths)}
+    new = set(note.values) - {one.id for one in secret_filter.denied_values(store.paths)}
     if not new:
         return ""
     _save_note(store, note)  # else a forbidden value might never get its operation
@@ -298,26 +298,25 @@ def _prove(store: Store, plan: _Plan) -> int:
 
 @frozen
 class _Note:
-    """When the purge began, and the ids of its values."""
+    """The file state/purging: when the purge began, and the ids of its values."""
 
     since: str = ""
-    values: frozenset[str] = frozenset()
+    values: list[str] = field(default_factory=list)
+    version: Literal[1] = 1
 
 
 def _load_note(store: Store) -> _Note:
     try:
-        document = json.loads(store.paths.purging.read_bytes())
-        return _Note(str(document["since"]), frozenset(map(str, document["values"])))
+        return stored_fields.load(_Note, json.loads(store.paths.purging.read_bytes()))
     except FileNotFoundError:
         return _Note()
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, RecursionError):
         # A purge did begin; its values are in the list.
-        return _Note(canonical.rfc3339(0), frozenset(one.id for one in secret_filter.denied_values(store.paths)))
+        return _Note(canonical.rfc3339(0), [one.id for one in secret_filter.denied_values(store.paths)])
 
 
 def _save_note(store: Store, note: _Note) -> None:
-    document = {"version": _VERSION, "since": note.since, "values": sorted(note.values)}
-    write_private(store.paths.purging, json.dumps(document).encode(), durable=True)
+    write_private(store.paths.purging, stored_fields.dumps(note), durable=True)
 
 
 # The files next to the repository: cursors, operations, agreements, events and logs

@@ -291,7 +291,7 @@ class LikelySecret:
     length: int
     count: int
     value: str
-    places: tuple[str, ...] = ()
+    places: tuple[str, ...]
 
 
 def find_likely_secrets(store: Store, progress: Progress) -> list[LikelySecret]:

@@ -32,6 +32,7 @@ from sessgit.record.source import (
     RecordedSession,
     RecordedTurns,
     TranscriptSource,
+    base_of,
     check_tips,
     commit_finder,
     given_names,
@@ -143,8 +144,9 @@ class FilePass:
         file: Opened,
         lineage: fork_detection.Lineage | None = None,
     ) -> None:
-        self.context, self.known = context, known
-        origins = source.origins or recorder_state.load_origins(context.store.paths, source.session)
+        self.context, self.store, self.known = context, context.store, known
+        self.session, self.agent = source.session, source.agent
+        origins = source.origins or recorder_state.load_origins(self.store.paths, self.session)
         self.source = replace(source, origins=origins)
         origin = known.state.origin if known.state else None
         self.file = FileReading(
@@ -159,21 +161,6 @@ class FilePass:
         self.written: list[tuple[Node, str, bool]] = []
         """Each turn that was written, its commit, and whether it was interrupted."""
         self.index_updates = IndexUpdates()
-
-    @property
-    def store(self) -> Store:
-        """The store that is written."""
-        return self.context.store
-
-    @property
-    def session(self) -> str:
-        """The id of the transcript's session."""
-        return self.source.session
-
-    @property
-    def agent(self) -> Agent:
-        """The agent that wrote the transcript."""
-        return self.source.agent
 
     @property
     def file_cursor(self) -> Cursor | None:
@@ -287,7 +274,7 @@ class FilePass:
     def begin(self, different: Collection[str] | None = None) -> Cutter:
         """Return a cutter that reads the file from its beginning. `different` are the commits of turns of other
         sessions that have other lines; without them, it is a copy of no other session."""
-        base = fork_detection.base_of(self.agent, self.file.opened)
+        base = base_of(self.agent, self.file.opened)
         if not self.known.head and different is not None:
             context, source, rules = self.context, self.source, self.known.rules
             if base is None:

@@ -19,7 +19,7 @@ from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.facts import begin as begin_facts
-from sessgit.agents.line import Base, Line, Opened, Reader, opened
+from sessgit.agents.line import Base, Line, Reader, opened
 from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
@@ -31,6 +31,7 @@ from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.frozen import frozen
 from sessgit.record import commits
+from sessgit.record.edit_commit import StateEdit, write_edit
 from sessgit.record.source import RecordedSession, TranscriptSource
 from sessgit.store import layout, refs
 from sessgit.store.ancestry import Relatives
@@ -79,12 +80,6 @@ def _first_prompt_line(path: Path) -> Line | None:
     with opened(path) as source:
         lines = Reader(source, agent.lines.make).head()
         return next((line for line in lines if line.is_prompt), None)
-
-
-def base_of(agent: Agent, source: Opened) -> Base | None:
-    """Return what a transcript goes on from, or None if it has all its lines itself."""
-    first = next(Reader(source, agent.lines.make).head(), None)
-    return first.base if first is not None else None
 
 
 def read_outline(path: Path) -> TranscriptOutline:
@@ -171,12 +166,10 @@ def base_lineage(context: Context, source: TranscriptSource, rules: Mapping[str,
     return lineage
 
 
-def late_lineage(context: Context, source: TranscriptSource, known: RecordedSession, file: Opened) -> Lineage | None:
+def late_lineage(context: Context, source: TranscriptSource, known: RecordedSession, base: Base) -> Lineage | None:
     """Return the lineage of a transcript that goes on from another session's and was recorded before that, or None if
     that still is not recorded, or if something depends on what is recorded: a copy of its turns, a tag, a remote."""
     store, session = context.store, source.session
-    if known.state is None or known.state.origin is not None or (base := base_of(source.agent, file)) is None:
-        return None
     lineage = base_lineage(context, source, known.rules, base)
     if lineage is None:
         return None
@@ -236,9 +229,8 @@ def link_copies(context: Context, session: str) -> list[str]:
         if not length:
             continue
         state = replace(store.state(branch.tip), origin=Origin(session, length, rows[length - 1].commit))
-        message = Message(f"edit: forked from {session} at turn {length}", (("Session", relative), ("Event", "edit")))
-        time = store.commit(branch.tip).time
-        commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
+        edit = StateEdit(f"forked from {session} at turn {length}", state)
+        commit = write_edit(store, relative, branch.tip, edit, store.commit(branch.tip).time)
         try:
             ref = layout.archive_ref(relative) if branch.archived else layout.head_ref(relative)
             store.repo.move(ref, branch.tip, commit)

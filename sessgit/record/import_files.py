@@ -73,9 +73,9 @@ class SkippedFiles:
     """The numbers of links to transcripts or folders, of empty files, and of subagents' files without a transcript; and
     the names of plans that no transcript names."""
 
-    links: int = 0
-    empty: int = 0
-    subagents: int = 0
+    links: int
+    empty: int
+    subagents: int
     plans: tuple[str, ...] = ()
 
 

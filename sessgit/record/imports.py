@@ -68,11 +68,11 @@ class ImportResult:
     turns: int
     unchanged: int
     errors: tuple[ImportFailure, ...]
-    unpacked: str = ""
-    excluded: int = 0
-    archived: int = 0
-    deleted: tuple[str, ...] = ()
-    passed_over: SkippedFiles = field(default_factory=SkippedFiles)
+    unpacked: str
+    excluded: int
+    archived: int
+    deleted: tuple[str, ...]
+    passed_over: SkippedFiles
 
 
 @frozen

@@ -55,7 +55,7 @@ class UninstallResult:
     removed: tuple[str, ...]
     plugin: str
     """The plugin that was enabled, or empty."""
-    status_line: bool = False
+    status_line: bool
     """Whether the client showed our status line."""
 
 

@@ -16,7 +16,7 @@ from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.record import fork_detection, privacy
 from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason
 from sessgit.record.fork_detection import DifferentTurnError
-from sessgit.record.source import TranscriptSource, recorded_session
+from sessgit.record.source import TranscriptSource, base_of, recorded_session
 from sessgit.store import layout, locks, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.store import Store
@@ -61,7 +61,7 @@ def _record_bases(context: Context, source: TranscriptSource) -> None:
 
 def _base_of(agent: Agent, path: Path) -> Base | None:
     with opened(path) as file:
-        return fork_detection.base_of(agent, file)
+        return base_of(agent, file)
 
 
 def _record(context: Context, source: TranscriptSource) -> RecordingResult:
@@ -76,7 +76,8 @@ def _record(context: Context, source: TranscriptSource) -> RecordingResult:
                     return RecordingResult(source.session, skipped=reason)
                 current = FilePass(context, source, known, file)
                 cutter = current.resume() if not moved else None
-                if cutter and known.state and (late := fork_detection.late_lineage(context, source, known, file)):
+                base = base_of(source.agent, file) if cutter and known.state and not known.state.origin else None
+                if base and known.state and (late := fork_detection.late_lineage(context, source, known, base)):
                     known = replace(known, state=replace(known.state, origin=late.origin))
                     current = FilePass(context, source, known, file, late)
                     return current.finish(current.begin(), is_known=False)

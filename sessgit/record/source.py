@@ -12,7 +12,7 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents import Client
 from sessgit.agents.base import Agent
-from sessgit.agents.line import Line, Redact, no_redaction
+from sessgit.agents.line import Base, Line, Opened, Reader, Redact, no_redaction
 from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
 from sessgit.model import ids, long_strings
@@ -119,6 +119,12 @@ def recorded_session(store: Store, source: TranscriptSource, rules: RecordConfig
     redact = secret_filter.line_cleaner(store.paths, versions, source.agent.protected_keys)
     cursor = recorder_state.load_cursor(store.paths, source.session)
     return RecordedSession(cursor, versions, redact, tips, head, state)
+
+
+def base_of(agent: Agent, source: Opened) -> Base | None:
+    """Return what a transcript goes on from, or None if it has all its lines itself."""
+    first = next(Reader(source, agent.lines.make).head(), None)
+    return first.base if first is not None else None
 
 
 def session_tips(store: Store, session: str) -> dict[str, str]:

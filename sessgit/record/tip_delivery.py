@@ -49,15 +49,6 @@ class BranchChange:
 _Namer = Callable[[str, str], str]
 
 
-@frozen
-class DeliveryResult:
-    """The target's branches with what was delivered, what changed, and whether its head went back."""
-
-    branches: Mapping[str, str]
-    changes: tuple[BranchChange, ...] = ()
-    back: bool = False
-
-
 def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the target
     store: Store,
     session: str,
@@ -67,22 +58,24 @@ def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the 
     taken_names: Collection[str] = (),
     rewinds: bool = False,
     has_file: bool = False,
-) -> DeliveryResult:
+) -> Delivery:
     """Deliver the branches of the source, which has a head, to those of the target.
 
     `taken_names` are other names that the target has. With `rewinds`, the target's head goes back to the source's if
     that has left it behind on a rewound branch, and is the newer one. `has_file` says that the agent has a file with
     the target's turns: a head that was merged elsewhere is then a rewound branch.
     """
-    delivery = _Delivery(store, session, target, taken_names, has_file=has_file)
+    delivery = Delivery(store, session, target, taken_names, has_file=has_file)
     delivery.deliver_head(source, rewinds=rewinds)
     for branch in sorted(source):
         if branch != session:
             delivery.deliver_side(branch, source[branch])
-    return DeliveryResult(delivery.branches, tuple(delivery.changes), delivery.back)
+    return delivery
 
 
-class _Delivery:
+class Delivery:
+    """A delivery in the making, or made: the target's branches with what was delivered, and what changed."""
+
     def __init__(
         self, store: Store, session: str, target: Mapping[str, str], taken_names: Collection[str], *, has_file: bool
     ) -> None:
@@ -93,6 +86,7 @@ class _Delivery:
         self.diverged = False
         """Whether each side's head has turns that the other's lacks: their files are not the same ones."""
         self.back = False
+        """Whether the head of the target went back."""
 
     def deliver_head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
         tip, ours = source[self.session], self.branches.get(self.session)

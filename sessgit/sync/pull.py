@@ -20,9 +20,8 @@ from sessgit.store.operations import Operation
 from sessgit.store.private_files import path_exists
 from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
-from sessgit.store.store import Store
 from sessgit.sync import session_refs
-from sessgit.sync.session_refs import PullResult, PurgedHistory, SessionRefs, SkippedItem, SyncPart
+from sessgit.sync.session_refs import PullResult, PurgedHistory, SessionRefs, SyncPart, SyncPlan
 
 _TRIES = 5
 _UNDO_HINT = "To restore it: `sessgit undo`, until `sessgit gc --prune`. `sessgit ops` lists all operations."
@@ -145,7 +144,7 @@ def _fetch_remote(
     old = {
         session
         for session, theirs in session_refs.refs_by_session(remote_refs).items()
-        if purged.is_old(theirs) and not here.get(session, SessionRefs(session)).tombstone
+        if purged.is_old(theirs) and not here[session].tombstone
     }
 
     def is_pulled(ref: str) -> bool:
@@ -153,10 +152,9 @@ def _fetch_remote(
         space, session = layout.split_ref(ref)[0], layout.session_of_ref(ref)
         if sessions is not None and session not in sessions:
             return False
-        ours = here.get(session, SessionRefs(session))
         if space == layout.DELETED:
-            return bool(ours.head)
-        return space in layout.BRANCH_SPACES and not ours.tombstone
+            return bool(here[session].head)
+        return space in layout.BRANCH_SPACES and not here[session].tombstone
 
     wanted = {ref: oid for ref, oid in remote_refs.items() if is_pulled(ref) and layout.session_of_ref(ref) not in old}
     known = {session for session, theirs in session_refs.refs_by_session(seen).items() if theirs.branches}
@@ -170,8 +168,8 @@ def _fetch_remote(
     return _RemoteState(remote_refs, session_refs.refs_by_session(wanted), known, sorted(old), rejected)
 
 
-class _Plan:
-    """What a pull does, given both sides as they are now; `sessions` are those to pull, None for all."""
+class _Plan(SyncPlan):
+    """What a pull does; `sessions` are those to pull, None for all."""
 
     def __init__(
         self,
@@ -181,23 +179,13 @@ class _Plan:
         purged: PurgedHistory,
         sessions: Collection[str] | None,
     ) -> None:
-        self.context, self.theirs, self.purged, self.sessions = context, there, purged, sessions
-        self.own = refs.read_all(self.store.path)
-        self.ours = session_refs.refs_by_session(self.own)
-        self.before = session_refs.load_agreement(self.store.paths, link.remote.url)
+        super().__init__(context, link, purged)
+        self.theirs, self.sessions = there, sessions
         self.open = agents.open_sessions(context.homes)
         self.part = SyncPart()
         self.tags = list[str]()
-        self.skipped = list[SkippedItem]()
         self.deleted = dict[str, str]()
         """The sessions to delete, each with the remote's tombstone."""
-
-    def skip(self, what: str, why: str, hint: str) -> None:
-        self.skipped.append(SkippedItem(what, why, hint))
-
-    @property
-    def store(self) -> Store:
-        return self.context.store
 
     def _is_open(self, ours: SessionRefs) -> bool:
         """Return whether a client here has the session open."""
@@ -213,7 +201,7 @@ class _Plan:
         self.context.index.sync()
         tips = {tip for ours in self.ours.values() for tip in ours.tips}
         for session, theirs in sorted(self.theirs.sessions.items()):
-            ours = self.ours.get(session, SessionRefs(session))
+            ours = self.ours[session]
             if refused := self.purged.keeps_out(session, theirs.tips, tips):
                 self.skipped.append(refused)
             elif theirs.tombstone and ours.head and self.context.index.branch(session) is not None:
@@ -311,7 +299,7 @@ class _Plan:
             commit = self.store.repo.peel(oid) if is_usable else None
             session = self.store.message(commit).get("Session") if commit else ""
             if commit is not None and (self.sessions is None or session in self.sessions):
-                branches = after.get(session, SessionRefs(session)).branches.values()
+                branches = after[session].branches.values()
                 is_reachable = any(self.store.repo.is_ancestor(commit, tip) for tip in branches)
                 self._add_tag(name, oid, commit, is_reachable=is_reachable)
 

@@ -12,7 +12,7 @@ from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.record import privacy
 from sessgit.record.tip_delivery import BranchChange, deliver_branches
-from sessgit.store import layout, refs, remotes
+from sessgit.store import layout, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index, Outline
 from sessgit.store.refs import Move
@@ -20,7 +20,7 @@ from sessgit.store.remotes import Connection
 from sessgit.store.settings import Privacy, RecordConfig, label_of
 from sessgit.store.store import Store
 from sessgit.sync import session_refs
-from sessgit.sync.session_refs import PurgedHistory, PushResult, SessionRefs, SkippedItem, SyncPart
+from sessgit.sync.session_refs import PurgedHistory, PushResult, SessionRefs, SkippedItem, SyncPart, SyncPlan
 
 _TRIES = 5
 _MOST_NAMED = 5
@@ -31,23 +31,16 @@ _TAG_DENIED = "a tag of the remote contains a value that was purged here, and th
 # The sessions that a command selects: nothing else leaves this machine
 
 
-@frozen
-class SessionChoice:
-    """What options choose: sessions with all of the labels, of the project at a folder, or all; archived ones too."""
+def chosen_sessions(index: Index, labels: Collection[str], folder: str | None, *, everything: bool) -> list[str]:
+    """Return the sessions with all of the labels, of the project at a folder if one is given, archived ones too.
 
-    labels: tuple[str, ...] = ()
-    folder: str | None = None
-    everything: bool = False
-
-
-def chosen_sessions(index: Index, choice: SessionChoice) -> list[str]:
-    """Return the sessions that fit all parts of the choice. Raises NotFoundError if there are none, except of all:
-    deletions are pushed even if no session is left."""
+    Raises NotFoundError if there are none, unless `everything`: deletions are pushed even if no session is left.
+    """
     outlines = index.outlines()
-    if choice.folder is not None:
-        outlines = resolve.outlines_in_project(outlines, choice.folder)
-    names = [outline.name for outline in outlines if set(choice.labels) <= _label_set(outline)]
-    if not names and not choice.everything:
+    if folder is not None:
+        outlines = resolve.outlines_in_project(outlines, folder)
+    names = [outline.name for outline in outlines if set(labels) <= _label_set(outline)]
+    if not names and not everything:
         raise NotFoundError("no conversation matches", "`sessgit ls --all` lists all conversations and their labels.")
     return names
 
@@ -178,24 +171,17 @@ def _fetch_remote(store: Store, link: Connection, sessions: Collection[str], pur
     return remote_refs
 
 
-class _Plan:
+class _Plan(SyncPlan):
     """What a push does: branches that advance or are new (`onward`), heads that go back after a rewind (`back`), and
     what is deleted or archived (`away`). A remote may refuse the last two."""
 
     def __init__(
         self, context: Context, link: Connection, remote_refs: Mapping[str, str], purged: PurgedHistory
     ) -> None:
-        self.context, self.remote_refs, self.purged = context, remote_refs, purged
-        self.own = refs.read_all(self.store.path)
-        self.ours, self.theirs = session_refs.refs_by_session(self.own), session_refs.refs_by_session(remote_refs)
-        self.before = session_refs.load_agreement(self.store.paths, link.remote.url)
+        super().__init__(context, link, purged)
+        self.remote_refs, self.theirs = remote_refs, session_refs.refs_by_session(remote_refs)
         self.onward, self.back, self.away = SyncPart(), SyncPart(), SyncPart()
         self.tags = set[str]()
-        self.skipped = list[SkippedItem]()
-
-    @property
-    def store(self) -> Store:
-        return self.context.store
 
     @property
     def parts(self) -> tuple[SyncPart, ...]:
@@ -208,18 +194,12 @@ class _Plan:
         moves = [move for part in self.parts for move in part.moves if not move.ref.startswith(layout.DELETED)]
         return list(dict.fromkeys(move.new for move in moves if move.new is not None))
 
-    def skip(self, what: str, why: str, hint: str) -> None:
-        self.skipped.append(SkippedItem(what, why, hint))
-
-    def _sides(self, session: str) -> tuple[SessionRefs, SessionRefs]:
-        return self.ours.get(session, SessionRefs(session)), self.theirs.get(session, SessionRefs(session))
-
     # Sessions
 
     def add_sessions(self, sessions: Collection[str], named: Collection[str], *, rewinds: bool) -> None:
         tips = {tip for one in self.ours.values() for tip in one.tips}
         for session in dict.fromkeys(sessions):
-            ours, theirs = self._sides(session)
+            ours, theirs = self.ours[session], self.theirs[session]
             if not ours.head:
                 continue
             if refused := self.purged.keeps_out(session, theirs.tips, tips):
@@ -289,7 +269,7 @@ class _Plan:
 
     def add_deletions(self) -> None:
         for session in sorted(self.ours):
-            ours, theirs = self._sides(session)
+            ours, theirs = self.ours[session], self.theirs[session]
             if not ours.tombstone:
                 continue
             if not theirs.branches:

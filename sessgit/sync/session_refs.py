@@ -18,6 +18,7 @@ from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, t
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher
 from sessgit.store import layout, locks, maintenance, object_scan, refs, remotes, secret_filter
+from sessgit.store.context import Context
 from sessgit.store.layout import StorePaths
 from sessgit.store.operations import Operation
 from sessgit.store.private_files import write_private
@@ -123,13 +124,20 @@ def refs_after(refs: Mapping[str, str], moves: Iterable[Move]) -> dict[str, str]
     return {ref: tip for ref, tip in {**refs, **moved}.items() if tip is not None}
 
 
-def refs_by_session(refs: Mapping[str, str]) -> dict[str, SessionRefs]:
+class Sessions(dict[str, SessionRefs]):
+    """What a side has of each session; nothing of one that it does not have."""
+
+    def __missing__(self, session: str) -> SessionRefs:
+        return SessionRefs(session)
+
+
+def refs_by_session(refs: Mapping[str, str]) -> Sessions:
     """Return what a side has of each session."""
     by_session: dict[str, dict[str, str]] = {}
     for ref, oid in refs.items():
         if space := next((space for space in _REF_SPACES if ref.startswith(space)), ""):
             by_session.setdefault(layout.session_of(ref.removeprefix(space)), {})[ref] = oid
-    return {session: SessionRefs(session, own) for session, own in by_session.items()}
+    return Sessions({session: SessionRefs(session, own) for session, own in by_session.items()})
 
 
 def fetch_refs(store: Store, link: Connection, ref_names: Collection[str]) -> dict[str, str]:
@@ -219,9 +227,6 @@ def is_contained(store: Store, commit: str, tips: Collection[str]) -> bool:
     return commit in tips or any(store.repo.is_ancestor(commit, tip) for tip in tips)
 
 
-# What moves, and the results
-
-
 @frozen
 class SkippedItem:
     """What was skipped: a session, a branch or a tag, why, and what to do about it."""
@@ -229,45 +234,6 @@ class SkippedItem:
     what: str
     why: str
     hint: str
-
-
-@dataclass
-class SyncPart:
-    """Moves that a side makes all or none, what they change, and what both sides agree on afterwards."""
-
-    moves: list[Move] = field(default_factory=list)
-    changes: list[BranchChange] = field(default_factory=list)
-    agreed: Agreement = field(default_factory=Agreement)
-    if_refused: list[SkippedItem] = field(default_factory=list)
-    """What to report if a remote refuses the part, besides its sessions."""
-
-    def note(self, session: str, what: Relation, turns: int = 0) -> None:
-        """Add a change of a session as a whole."""
-        self.changes.append(BranchChange(session, what, turns, session))
-
-
-@frozen
-class PullResult:
-    """What came from a remote; `operation` is None where nothing moved, and `behind` are the sessions whose files here
-    lack turns that came."""
-
-    remote: str
-    changes: tuple[BranchChange, ...] = ()
-    tags: tuple[str, ...] = ()
-    skipped: tuple[SkippedItem, ...] = ()
-    operation: Operation | None = None
-    behind: tuple[str, ...] = ()
-
-
-@frozen
-class PushResult:
-    """What went to a remote; `carried` are other sessions whose turns go along, since a fork or a merge holds them."""
-
-    remote: str
-    changes: tuple[BranchChange, ...] = ()
-    tags: tuple[str, ...] = ()
-    skipped: tuple[SkippedItem, ...] = ()
-    carried: tuple[str, ...] = ()
 
 
 # Values that were purged here and that a remote still has: they must not come back
@@ -351,3 +317,59 @@ class PurgedHistory:
                 if lock and alone:
                     maintenance.delete_all_leftovers(self._store.path)
                     maintenance.prune(self._store.path, (lock, alone))
+
+
+# What moves, and the results
+
+
+@dataclass
+class SyncPart:
+    """Moves that a side makes all or none, what they change, and what both sides agree on afterwards."""
+
+    moves: list[Move] = field(default_factory=list)
+    changes: list[BranchChange] = field(default_factory=list)
+    agreed: Agreement = field(default_factory=Agreement)
+    if_refused: list[SkippedItem] = field(default_factory=list)
+    """What to report if a remote refuses the part, besides its sessions."""
+
+    def note(self, session: str, what: Relation, turns: int = 0) -> None:
+        """Add a change of a session as a whole."""
+        self.changes.append(BranchChange(session, what, turns, session))
+
+
+class SyncPlan:
+    """What both sides have as a pull or a push begins, and what it skips."""
+
+    def __init__(self, context: Context, link: Connection, purged: PurgedHistory) -> None:
+        self.context, self.store, self.purged = context, context.store, purged
+        self.own = refs.read_all(self.store.path)
+        self.ours = refs_by_session(self.own)
+        self.before = load_agreement(self.store.paths, link.remote.url)
+        self.skipped = list[SkippedItem]()
+
+    def skip(self, what: str, why: str, hint: str) -> None:
+        self.skipped.append(SkippedItem(what, why, hint))
+
+
+@frozen
+class PullResult:
+    """What came from a remote; `operation` is None where nothing moved, and `behind` are the sessions whose files here
+    lack turns that came."""
+
+    remote: str
+    changes: tuple[BranchChange, ...]
+    tags: tuple[str, ...]
+    skipped: tuple[SkippedItem, ...]
+    operation: Operation | None
+    behind: tuple[str, ...]
+
+
+@frozen
+class PushResult:
+    """What went to a remote; `carried` are other sessions whose turns go along, since a fork or a merge holds them."""
+
+    remote: str
+    changes: tuple[BranchChange, ...]
+    tags: tuple[str, ...]
+    skipped: tuple[SkippedItem, ...]
+    carried: tuple[str, ...]

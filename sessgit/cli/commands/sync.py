@@ -132,7 +132,7 @@ def _selected(
         return list(dict.fromkeys(_whole_session(cli, address) for address in addresses))
     if labels or project or everything:
         folder = cli.folder(project) if project else None
-        return pushing.chosen_sessions(cli.index, pushing.SessionChoice(tuple(labels), folder, everything))
+        return pushing.chosen_sessions(cli.index, labels, folder, everything=everything)
     if not cli.settings.sync.include:
         hint = f"Name them, or use --all, --label or --project. To select them for every push: `{_SETTING}`"
         raise UsageError("no conversations selected.", hint)
