@@ -13,7 +13,7 @@ from plain import objects, run_git
 from shell import Shell
 
 from sessgit.agents.claude.lines import parsed as lines_parsed
-from sessgit.api import importing
+from sessgit.api import foreign_sessions
 from sessgit.model.conversation import session as sessions
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn
@@ -428,13 +428,15 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
     "words", ["hi", "\u2060hi", "(no words)", "[Request interrupted]", "\u2060[Request interrupted]"]
 )
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
-    made = importing.make_transcript("apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
+    made = foreign_sessions._make_transcript(
+        "apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None
+    )
     (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if parsed.is_prompt]
-    assert importing.without_mark(prompt.message_text) == words
+    assert foreign_sessions._without_mark(prompt.message_text) == words
 
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
-    told = importing._fields(
+    told = foreign_sessions._fields(
         ForeignSession("1", name="parser", title="parser"), sessions.NO_STATE, lambda data: (data, 0)
     )
     assert (told["name"], told["title"]) == ("parser", "parser")

@@ -69,27 +69,23 @@ def stored(store: Store, commit: str) -> dict[str, Any]:
 def test_everything_that_can_be_set(store: Store, index: Index, keep: Keep, git: Git) -> None:
     keep(Talk().turns("one"))
     before = head(index)
-    done = change(store, index, SESSION, EVERYTHING)
-    assert (done.before, done.secrets) == (before.state, 0)
-    assert head(index) == Branch(SESSION, done.commit, done.after)
-    document = stored(store, done.commit)
+    commit = change(store, index, SESSION, EVERYTHING)
+    assert head(index) == Branch(SESSION, commit, store.state(commit))
+    document = stored(store, commit)
     for part, keys in EVERYTHING.items():
         assert {key: document[part][key] for key in keys} == keys
-    assert store.state(done.commit) == done.after
-    assert git("show", "-s", "--format=%B", done.commit).split("\n\n") == [
+    assert git("show", "-s", "--format=%B", commit).split("\n\n") == [
         "edit: rlm active true, activation mode “complexity”, activation reason…",
         f"Session: {SESSION}\nEvent: edit",
         "",
     ]
-    assert git("diff-tree", "-r", "--name-only", "--no-commit-id", done.commit) == "session.json\n"
+    assert git("diff-tree", "-r", "--name-only", "--no-commit-id", commit) == "session.json\n"
     # What already exists is no change.
-    assert change(store, index, SESSION, EVERYTHING).commit == ""
+    assert change(store, index, SESSION, EVERYTHING) == ""
     # Everything taken away again, it is the document that it was, byte for byte.
     gone = change(store, index, SESSION, dict.fromkeys(EVERYTHING))
-    assert sessions.dumps(gone.after) == sessions.dumps(before.state)
-    assert store.repo.entry(store.tree(gone.commit), layout.STATE) == store.repo.entry(
-        store.tree(before.tip), layout.STATE
-    )
+    assert sessions.dumps(store.state(gone)) == sessions.dumps(before.state)
+    assert store.repo.entry(store.tree(gone), layout.STATE) == store.repo.entry(store.tree(before.tip), layout.STATE)
 
 
 def test_what_is_not_named_stays(store: Store, index: Index, keep: Keep) -> None:
@@ -113,21 +109,21 @@ def test_a_value_is_kept_as_json_has_it(store: Store, index: Index, keep: Keep, 
     keep(Talk().turns("one"))
     change(store, index, SESSION, remember={"x": 2})
     for other in (True, 1, 1.0, value):
-        done = change(store, index, SESSION, remember={"x": other})
+        change(store, index, SESSION, remember={"x": other})
     assert json.dumps(stored(store, head(index).tip)["context"]["working_memory"]["x"]) == json.dumps(value)
-    assert done.after.unified.working_memory == {"x": value}
+    assert own(index).working_memory == {"x": value}
 
 
 def test_undo_takes_a_change_back(store: Store, index: Index, keep: Keep, tmp_path: Path) -> None:
     keep(Talk().turns("one"))
     before = head(index)
-    done = change(store, index, SESSION, remember={"plan": 1})
+    commit = change(store, index, SESSION, remember={"plan": 1})
     (listed,) = operations.list_operations(store)
     assert (listed.operation.command, listed.operation.summary) == ("state", "5e551011: memory +plan")
     undoing.undo_operation(store, "", claude_homes(tmp_path), NOW)
     assert head(index) == before
     undoing.undo_operation(store, operations.list_operations(store)[0].operation.id, claude_homes(tmp_path), NOW)
-    assert head(index).tip == done.commit
+    assert head(index).tip == commit
 
 
 def test_secrets_are_replaced_where_the_session_is_redacted(store: Store, index: Index, keep: Keep) -> None:
@@ -135,10 +131,11 @@ def test_secrets_are_replaced_where_the_session_is_redacted(store: Store, index:
     keep(Talk(OTHER).turns("two"), redact=False)
     wanted = {"activation": {"activation_reason": f"uses {SECRET}"}, "context": {"working_memory": {"a": {SECRET: 1}}}}
     for session, count in ((SESSION, 4), (OTHER, 0)):
-        done = change(store, index, session, wanted, remember={"b": [SECRET], "password": "hunter2-but-longer"})
-        data = json.dumps(stored(store, done.commit)) + store.commit(done.commit).message
-        assert (done.secrets, SECRET in data) == (count, not count)
-        assert (change(store, index, session, forget=("b",)).after.unified.working_memory.keys()) == {"a", "password"}
+        commit = change(store, index, session, wanted, remember={"b": [SECRET], "password": "hunter2-but-longer"})
+        document = json.dumps(stored(store, commit))
+        assert (document.count("[redacted:"), SECRET in document + store.commit(commit).message) == (count, not count)
+        left = store.state(change(store, index, session, forget=("b",)))
+        assert left.unified.working_memory.keys() == {"a", "password"}
 
 
 @pytest.mark.parametrize(
@@ -217,10 +214,10 @@ def test_what_nobody_could_read_goes_where_it_is_set(store: Store, index: Index,
     assert odd.unified == sessions.NO_STATE
     commit = store.write_commit(tip, {}, odd, store.message(tip), [tip], store.commit(tip).time)
     store.repo.move(layout.head_ref(SESSION), tip, commit)
-    done = change(store, index, SESSION, {"activation": {"rlm_active": True}})
-    assert stored(store, done.commit)["activation"] == {**document["activation"], "rlm_active": True}
-    done = change(store, index, SESSION, {"activation": {"activation_mode": None}})
-    assert stored(store, done.commit)["activation"] == {"mood": "good", "rlm_active": True}
+    commit = change(store, index, SESSION, {"activation": {"rlm_active": True}})
+    assert stored(store, commit)["activation"] == {**document["activation"], "rlm_active": True}
+    commit = change(store, index, SESSION, {"activation": {"activation_mode": None}})
+    assert stored(store, commit)["activation"] == {"mood": "good", "rlm_active": True}
 
 
 def test_many_changes_between_two_turns_are_one_commit_each(store: Store, index: Index, keep: Keep) -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from sessgit.api import program_state
-from sessgit.api.program_state import StateRequest, StateResult
+from sessgit.api.program_state import StateRequest
 from sessgit.model.conversation.session import NO_STATE, Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.model.stored_fields import Mode
 from sessgit.store.context import Context
@@ -57,5 +57,5 @@ PARTS = st.just(NO_STATE) | st.builds(
 )
 
 
-def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> StateResult:
+def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> str:
     return program_state.change_state(Context(index, now=lambda: NOW), session, StateRequest(parts or {}, **more))

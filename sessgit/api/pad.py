@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sessgit.api.opened import OpenStore
+from sessgit.api.values import check_word
 from sessgit.branch import edit as edits
 from sessgit.branch import pad_changes
 from sessgit.branch.pad_changes import EntryPlace, MakeChange
-from sessgit.errors import UsageError
 from sessgit.history import pad_lists
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
@@ -40,7 +40,7 @@ class Pad:
         self, kind: str, text: str, *, turn: int | None = None, source: str = "", between: Collection[str] = ()
     ) -> Entry:
         """Add an entry, unless one with the same text exists. `between` names the claims of a tension."""
-        _check_word("kind of entry", kind, pads.DOUBLED)
+        check_word("kind of entry", kind, pads.DOUBLED)
         return self._add(pad_changes.add_entry(kind, text, EntryPlace(turn, source), tuple(between)))
 
     def thesis(self, text: str) -> Entry:
@@ -49,7 +49,7 @@ class Pad:
 
     def passed(self, form: str, text: str) -> Entry:
         """Add a pass over the material: expansion, compression, critique or synthesis."""
-        _check_word("pass", form, pads.PASSES)
+        check_word("pass", form, pads.PASSES)
         return self._add(pad_changes.add_pass(form, text, EntryPlace(None)))
 
     def resolve(self, entry: str, answer: str = "") -> Entry:
@@ -62,7 +62,7 @@ class Pad:
 
     def stage(self, stage: str) -> None:
         """Set the stage: gathering, shaping, critiquing or synthesized."""
-        _check_word("stage", stage, STAGES)
+        check_word("stage", stage, STAGES)
         self._perform(pad_changes.change_stage(stage))
 
     def confidence(self, value: float, why: str = "") -> None:
@@ -100,8 +100,3 @@ class Pad:
         with self._store.lock:
             context = self._store.context
             return pad_changes.perform_change(context, self._session, change)
-
-
-def _check_word(what: str, word: str, known: Collection[str]) -> None:
-    if word not in known:
-        raise UsageError(f"“{word}” is not a {what}", f"Use one of {', '.join(known)}. Nothing was changed.")

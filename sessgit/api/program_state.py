@@ -41,41 +41,29 @@ class StateRequest:
     more: Mapping[str, float] = field(default_factory=dict)
 
 
-@frozen
-class StateResult:
-    """The state before and after a change; `commit` is ``""`` if nothing changed, and `secrets` the number of secrets
-    redacted in the new values."""
-
-    before: Session
-    after: Session
-    commit: str = ""
-    secrets: int = 0
-
-
-def change_state(context: Context, session_id: str, request: StateRequest) -> StateResult:
-    """Change the parts of a session's state, also while others change it.
+def change_state(context: Context, session_id: str, request: StateRequest) -> str:
+    """Change the parts of a session's state, also while others change it; return the commit, ``""`` if nothing changed.
 
     Raises UsageError, and changes nothing, if a key or a value is invalid or the memory would be too large, and
     NotFoundError if there is no such session.
     """
     store = context.store
 
-    def change(tip: str) -> tuple[StateEdit | None, StateResult]:
-        result = changed_state(store, store.state(tip), request)
-        if result.after is result.before:
-            return None, result
-        return StateEdit(_change_summary(result.before.unified, result.after.unified), result.after), result
+    def change(tip: str) -> tuple[StateEdit | None, None]:
+        before = store.state(tip)
+        after = _changed_state(before, _redacted(store, request, before))
+        if after is None:
+            return None, None
+        return StateEdit(_change_summary(before.unified, after.unified), after), None
 
-    result, commit = edit_commit.commit_on_head(context, session_id, "state", change)
-    return replace(result, commit=commit)
+    return edit_commit.commit_on_head(context, session_id, "state", change)[1]
 
 
-def changed_state(store: Store, before: Session, request: StateRequest) -> StateResult:
-    """Return the changed state, without recording it; raises UsageError."""
+def _changed_state(before: Session, request: StateRequest) -> Session | None:
+    """Return the changed state, None if nothing changes; raises UsageError."""
     # Loads pydantic, which only programs that set something need.
     from sessgit.model.program_values import program_values
 
-    request, secrets = _redacted(store, request, before)
     values = program_values(request.parts)
     after = sessions.with_values(before.unified, values)
     for path, more in program_values({"budget": request.more} if request.more else {}).items():
@@ -107,12 +95,12 @@ def changed_state(store: Store, before: Session, request: StateRequest) -> State
             if not extra[part]:
                 del extra[part]
     if is_same_memory and (after, extra) == (before.unified, before.extra):
-        return StateResult(before, before, secrets=secrets)
-    return StateResult(before, replace(before, unified=after, extra=extra), secrets=secrets)
+        return None
+    return replace(before, unified=after, extra=extra)
 
 
-def _redacted(store: Store, request: StateRequest, state: Session) -> tuple[StateRequest, int]:
-    """Return the request as JSON has it, with secrets redacted if those of the session are, and their number."""
+def _redacted(store: Store, request: StateRequest, state: Session) -> StateRequest:
+    """Return the request as JSON has it, with secrets redacted if those of the session are."""
     document = {key.name: getattr(request, key.name) for key in fields(request)}
     document = json.loads(program_input.to_json_line(document, "what a program sets of a state"))
     if not isinstance(document["parts"], dict) or not isinstance(document["remember"], dict):
@@ -120,7 +108,7 @@ def _redacted(store: Store, request: StateRequest, state: Session) -> tuple[Stat
     clean = secret_filter.line_cleaner(store.paths, state.rules, agents.of(state).protected_keys)
     data, secrets = clean(canonical.compact(document))
     document = json.loads(data) if secrets else document
-    return StateRequest(**{**document, "forget": tuple(document["forget"])}), secrets
+    return StateRequest(**{**document, "forget": tuple(document["forget"])})
 
 
 def _change_summary(before: Unified, after: Unified) -> str:

@@ -232,10 +232,10 @@ class Session:
     def snapshot(self, system: str = "", progress: Progress = no_progress) -> ForeignSession:
         """Return everything recorded of the session as one value, which `Store.import_sessions` takes, except rewound
         turns; for a session that was imported from `system`, with the ids that it has there."""
-        from sessgit.api import snapshot
+        from sessgit.api import foreign_sessions
 
         with self._reading() as (context, branch):
-            return snapshot.session_snapshot(context, branch, system, progress)
+            return foreign_sessions.session_snapshot(context, branch, system, progress)
 
     def transcript(self) -> bytes:
         """Return the session in the client's own form."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from sessgit import agents, environment
 from sessgit.api.opened import OpenStore
-from sessgit.api.values import Merge, SessionImport, Summary, check_several
+from sessgit.api.values import Merge, SessionImport, Summary, check_several, check_word
 from sessgit.errors import StoreError, UsageError
 from sessgit.model.progress import Progress, no_progress
 
@@ -171,13 +171,10 @@ class Store(OpenStore):
         from sessgit.model.ids import check_name
         from sessgit.model.merge_decisions import Choice
 
-        for what, word, known in (
-            ("mode", mode or "", ("", *get_args(Mode))),
-            ("side", favour, ("", "ours", "theirs")),
-        ):
-            if word not in known:
-                hint = f"Use one of {', '.join(filter(None, known))}. Nothing was changed."
-                raise UsageError(f"“{word}” is not a {what} of a merge", hint)
+        if mode:
+            check_word("mode of a merge", mode, get_args(Mode))
+        if favour:
+            check_word("side of a merge", favour, ("ours", "theirs"))
         mode = mode or ("pick" if turns else None)
         if (mode == "pick") != bool(turns):
             hint = 'Use mode="pick", turns=(4, 6). Nothing was changed.'
@@ -204,10 +201,10 @@ class Store(OpenStore):
         the source has changed is changed here. `SessionImport` says what became of each session. A dry run changes
         nothing. Raises ConflictError, and changes nothing, if the store was changed meanwhile.
         """
-        from sessgit.api import importing
+        from sessgit.api import foreign_sessions
 
         with self.lock:
-            return importing.import_sessions(self, system, sessions, progress, dry_run=dry_run)
+            return foreign_sessions.import_sessions(self, system, sessions, progress, dry_run=dry_run)
 
     def archive(self, *addresses: Session | str) -> None:
         """Archive sessions; everything recorded of them is kept."""

@@ -28,6 +28,12 @@ def check_several(name: str, values: Collection[_T]) -> Collection[_T]:
     return values
 
 
+def check_word(what: str, word: str, known: Collection[str]) -> None:
+    """Raise UsageError for a word that is none of those known."""
+    if word not in known:
+        raise UsageError(f"“{word}” is not a {what}", f"Use one of {', '.join(known)}. Nothing was changed.")
+
+
 @frozen
 class Cell:
     """A cell of a session.

@@ -38,7 +38,7 @@ from sessgit.record.recording import record, skipped_error
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks, private_files, project, refs
 from sessgit.store.context import Context
-from sessgit.store.index import Branch
+from sessgit.store.index import Branch, Row
 from sessgit.store.private_files import write_private
 
 LOCK_TIMEOUT = 10.0
@@ -591,40 +591,35 @@ class Writer:
 
 @dataclass
 class _KnownCells:
-    """The ids of a branch's recorded cells up to the commit `tip`, and the uuids of the prompts of its turns.
+    """The ids of a branch's recorded cells up to the commit `tip`, and the rows of its turns.
 
     Reads only new turns as long as the last turn that it read is unchanged, so the work does not grow with the session.
     """
 
     ids: set[str] = field(default_factory=set)
-    prompts: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     tip: str = ""
-    last: int = 0
-    commit: str = ""
 
     def read(self, context: Context, branch: Branch) -> None:
         """Add the ids that the branch has and this object lacks."""
         if branch.tip == self.tip:
             return
-        index = context.index
-        if not self.last or (row := index.turn(branch.name, self.last)) is None or row.commit != self.commit:
-            self.ids, self.prompts, self.last = set(), [], 0
-        new = recorded_cells.read_turns(context, branch, self.last + 1)
+        index, last = context.index, len(self.rows)
+        if not last or index.turn(branch.name, last) != self.rows[-1]:
+            self.ids, self.rows, last = set(), [], 0
+        new = recorded_cells.read_turns(context, branch, last + 1)
         self.ids.update(record[0] for turn in new for record in turn.records)
         if new:
-            self.prompts += [row.prompt for row in index.turns(branch.name, self.last + 1, new[-1].number)]
-            self.last = new[-1].number
-            row = index.turn(branch.name, self.last)
-            self.commit = row.commit if row else ""
+            self.rows += index.turns(branch.name, last + 1, new[-1].number)
         current = index.branch(branch.name)
         if current is not None and current.tip == branch.tip:
             self.tip = branch.tip
         else:  # another process has updated the index meanwhile
-            self.tip, self.last = "", 0
+            self.tip, self.rows = "", []
 
     def has_call(self, name: str) -> bool:
         """Return whether a recorded cell is the call to which the agent gave that id."""
-        return any(cell_id(prompt, name) in self.ids for prompt in self.prompts)
+        return any(cell_id(row.prompt, name) in self.ids for row in self.rows)
 
 
 def _cells_title(tasks: Sequence[Task]) -> str:

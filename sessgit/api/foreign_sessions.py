@@ -1,7 +1,8 @@
-"""Imports sessions that a program gives as values, such as those of another system.
+"""Sessions of other systems: imports those that a program gives as values, and returns recorded ones in the same form.
 
-Turns are written as a transcript and recorded as any other. Everything is made in a scratch store and taken over in one
-operation, which `undo` reverts. So a dry run is the same without the last step, and an error changes nothing.
+The turns of an import are written as a transcript and recorded as any other. Everything is made in a scratch store and
+taken over in one operation, which `undo` reverts. So a dry run is the same without the last step, and an error changes
+nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sessgit import agents
-from sessgit.agents.line import split
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line, split
 from sessgit.api.opened import OpenStore
 from sessgit.api.values import ImportedSession, ImportOutcome, SessionImport
 from sessgit.branch import edit, restore
@@ -27,17 +29,20 @@ from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
 from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.session_files import SOURCE
-from sessgit.model import canonical, humanize, ids
+from sessgit.history.views import body_of
+from sessgit.model import canonical, humanize, ids, prices
 from sessgit.model import pad as pads
 from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.session import STAGES, Session, Unified
+from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.foreign_session import ForeignSession, agent_id, clean_description, clean_label
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.model.pad import Entry
-from sessgit.model.program_input import GivenTurn, Step
-from sessgit.model.progress import Progress
+from sessgit.model.program_input import GivenTurn, Part, Saying, Step, ToolCall
+from sessgit.model.progress import Progress, counted
 from sessgit.record import commits, edit_commit, fork_detection, scratch_store
 from sessgit.record import privacy as private
 from sessgit.record.edit_commit import StateEdit
@@ -45,13 +50,33 @@ from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, stored_rules
 from sessgit.store import layout, operations, owner, refs, secret_filter
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Branch, Index, Row
 from sessgit.store.refs import Move
 from sessgit.store.secret_filter import Cleaner
 from sessgit.store.store import Store
 
 _MOST_LOOSE_REFS = 100
 """Sessions after which refs are packed: a loose ref is a file, and each recording reads them all."""
+_LONGEST_TITLE, _LONGEST_SHOWN = 200, 60
+_PLAIN_FIELDS = ("name", "title", "description", "stage", "confidence")
+_EMPTY: dict[str, Any] = {
+    "name": "", "title": "", "description": "", "labels": [], "stage": "", "confidence": None, "state": "",
+    "unified": {}, "created": "", "updated": "", "ended": "",
+}  # fmt: skip
+"""The fields of a source that says nothing."""
+_NameUuid = Callable[[str], str]
+"""Makes a uuid of a word that is unique within a session."""
+_EMPTY_PROMPT = "(no words)"
+"""Replaces an empty prompt, which the model's API does not accept."""
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_PROMPT_MARK = "\u2060"
+"""Precedes a prompt that the client would take for a note of its own. It is invisible."""
+_SAME_FIELDS = (
+    "title", "name", "description", "project", "created", "updated", "ended", "labels", "stage", "confidence",
+)  # fmt: skip
+"""Fields of the state that a snapshot has too."""
+_EARLIEST_TIME = 86_400
+"""Lines of 1 January 1970 were written without a time."""
 
 
 def import_sessions(
@@ -90,7 +115,7 @@ class _Importer:
     def __init__(self, context: Context, system: str) -> None:
         self.context, self.system = context, system
         self.store, self.index = context.store, context.index
-        self.transcripts = dict[str, GivenTranscript]()
+        self.transcripts = dict[str, _Transcript]()
 
     def run(
         self, sessions: Sequence[ForeignSession], progress: Progress
@@ -98,7 +123,7 @@ class _Importer:
         """Import the sessions, and return what became of each, and the refs that have changed."""
         before = refs.read_all(self.store.path)
         self.index.sync()
-        own_ids = [ids.session_id(agent_id_of(self.system, session)) for session in sessions]
+        own_ids = [ids.session_id(_agent_id_of(self.system, session)) for session in sessions]
         counts, out = Counter(own_ids), list[ImportedSession]()
         for number, (session, own) in enumerate(zip(sessions, own_ids, strict=True)):
             progress(number, len(sessions))
@@ -109,9 +134,7 @@ class _Importer:
             else:
                 out.append(self._import(session, own))
         progress(len(sessions), len(sessions))
-        after = refs.read_all(self.store.path)
-        moved = sorted(ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref))
-        return tuple(out), tuple(Move(ref, before.get(ref), after.get(ref)) for ref in moved)
+        return tuple(out), _moves(before, refs.read_all(self.store.path))
 
     def _import(self, session: ForeignSession, own: str) -> ImportedSession:
         """Import a session, or leave its refs as they were."""
@@ -121,10 +144,8 @@ class _Importer:
         except StoreError:
             raise  # the next session would fail too
         except SessgitError as error:
-            after = self._refs(own)
-            for ref in before.keys() | after.keys():
-                if before.get(ref) != after.get(ref):
-                    self.store.repo.move(ref, after.get(ref), before.get(ref))
+            for move in _moves(before, self._refs(own)):
+                self.store.repo.move(move.ref, move.new, move.old)
             self.index.sync(own)
             outcome: ImportOutcome = "conflict" if isinstance(error, ConflictError) else "failed"
             return ImportedSession(session.id, own, outcome, title=_title(session), why=str(error))
@@ -134,7 +155,7 @@ class _Importer:
         if known is not None and known.state.project:
             session = replace(session, project=known.state.project)  # the source may have moved
         parent = self.transcripts.get(session.parent)
-        transcript = self.transcripts[session.id] = make_transcript(self.system, session, parent)
+        transcript = self.transcripts[session.id] = _make_transcript(self.system, session, parent)
         result = ImportedSession(session.id, own, "unchanged", title=_title(session))
         if not private.verdict(self.context.privacy, session.project).recorded:
             return replace(result, outcome="excluded")
@@ -164,7 +185,7 @@ class _Importer:
             return replace(result, outcome="grown", turns=self.store.state(tip).turns - known.state.turns)
         return replace(result, outcome="unchanged" if self._head(own) == known.tip else "changed")
 
-    def _create(self, session: ForeignSession, transcript: GivenTranscript, result: ImportedSession) -> ImportedSession:
+    def _create(self, session: ForeignSession, transcript: _Transcript, result: ImportedSession) -> ImportedSession:
         if transcript.data:
             self._record(session, transcript, transcript.data)
         else:
@@ -180,7 +201,7 @@ class _Importer:
         return replace(result, outcome="new", parent=parent, shared=shared, turns=state.turns - shared)
 
     def _commit_authored(
-        self, session: ForeignSession, transcript: GivenTranscript, result: ImportedSession, *, is_new: bool = False
+        self, session: ForeignSession, transcript: _Transcript, result: ImportedSession, *, is_new: bool = False
     ) -> tuple[str, ImportedSession]:
         """Record everything but the turns, and return the tip, and the result with what did not fit."""
         own = result.id
@@ -188,7 +209,7 @@ class _Importer:
         if parent := self._parent_without_turns(session, tip):
             metadata = {**(session.unified.get("metadata") or {}), "parent": parent}
             session = replace(session, unified={**session.unified, "metadata": metadata})
-        commit, notes = commit_authored(self.context, tip, self.system, session, turns, is_new=is_new)
+        commit, notes = _write_authored(self.context, tip, self.system, session, turns, is_new=is_new)
         if commit != tip:
             self.store.repo.move(layout.head_ref(own), tip, commit)
         self.index.sync(own)
@@ -202,7 +223,7 @@ class _Importer:
         parent = ids.session_id(known.agent_id if known else agent_id(self.system, session.parent))
         return parent if self.index.branch(parent) is not None else ""
 
-    def _data_to_record(self, session: ForeignSession, transcript: GivenTranscript, known: Branch) -> bytes | None:
+    def _data_to_record(self, session: ForeignSession, transcript: _Transcript, known: Branch) -> bytes | None:
         """Return the transcript to record, ``b""`` if all of it is recorded, None if the session here is another."""
         state, agent = known.state, agents.of(known.state)
         turns = lines_of_turns(self.store, known.tip, state, range(1, state.turns + 1))
@@ -227,13 +248,13 @@ class _Importer:
         if not transcript.keys:
             return transcript.data
         data = restore.rebuild_file(self.store, known.name).data
-        return append_turns(transcript, data, len(prompts) + 1)
+        return _append_turns(transcript, data, len(prompts) + 1)
 
-    def _keys(self, transcript: GivenTranscript) -> Sequence[str]:
+    def _keys(self, transcript: _Transcript) -> Sequence[str]:
         """Return the uuids of the prompts."""
         return transcript.keys or fork_detection.read_outline(self._write_file(transcript, transcript.data)).prompts
 
-    def _record(self, session: ForeignSession, transcript: GivenTranscript, data: bytes) -> None:
+    def _record(self, session: ForeignSession, transcript: _Transcript, data: bytes) -> None:
         source = TranscriptSource(
             self._write_file(transcript, data), transcript.agent_id, self.store.path.parent,
             final=session.state != "active", own=self.context.homes.folders[agents.of_programs().name],
@@ -259,7 +280,7 @@ class _Importer:
         folder = self.context.homes.folders[agent.name]
         return str(agent.home.transcript_place(folder, "", agent_id, session.project) or "")
 
-    def _write_file(self, transcript: GivenTranscript, data: bytes) -> Path:
+    def _write_file(self, transcript: _Transcript, data: bytes) -> Path:
         """Write the transcript to a file that is deleted with the scratch store."""
         path = agents.of_programs().home.new_place(self.store.path.parent, transcript.agent_id, "/given")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -281,21 +302,18 @@ class _Importer:
         }
 
 
+def _moves(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move, ...]:
+    """Return what has become of refs."""
+    moved = sorted(ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref))
+    return tuple(Move(ref, before.get(ref), after.get(ref)) for ref in moved)
+
+
 def _title(session: ForeignSession) -> str:
     first = next((turn.prompt for turn in session.turns if turn.prompt.strip()), "")
     return session.name or session.title or " ".join(first.split())[:100]
 
 
-_LONGEST_TITLE, _LONGEST_SHOWN = 200, 60
-_PLAIN_FIELDS = ("name", "title", "description", "stage", "confidence")
-_EMPTY: dict[str, Any] = {
-    "name": "", "title": "", "description": "", "labels": [], "stage": "", "confidence": None, "state": "",
-    "unified": {}, "created": "", "updated": "", "ended": "",
-}  # fmt: skip
-"""The fields of a source that says nothing."""
-
-
-def commit_authored(
+def _write_authored(
     context: Context, tip: str, system: str, session: ForeignSession, turns: int, *, is_new: bool
 ) -> tuple[str, list[str]]:
     """Return a commit on the tip with what the source says, or the tip if that is nothing new; and what did not fit, in
@@ -508,24 +526,17 @@ def _storable_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files with valid paths, none of which is a folder of another, without the name of the note."""
     out = dict[str, bytes]()
     for path, data in sorted(files.items()):
-        above = {"/".join(path.split("/")[:n]) for n in range(1, path.count("/") + 1)}
         is_valid = all(part not in ("", ".", "..") and part.lower() != ".git" for part in path.split("/"))
-        if is_valid and path != SOURCE and not above & out.keys():
+        if is_valid and path != SOURCE and not any(str(folder) in out for folder in PurePosixPath(path).parents):
             out[path] = data
     return out
 
 
-NameUuid = Callable[[str], str]
-"""Makes a uuid of a word that is unique within a session."""
-EMPTY_PROMPT = "(no words)"
-"""Replaces an empty prompt, which the model's API does not accept."""
-_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
-_PROMPT_MARK = "\u2060"
-"""Precedes a prompt that the client would take for a note of its own. It is invisible."""
+# Transcripts
 
 
 @frozen
-class GivenTranscript:
+class _Transcript:
     """The transcript of a session, and the agent's id of it.
 
     `turns` are the turns of which it is made, `names` for each the function that named its lines, and `keys` the uuids
@@ -536,23 +547,23 @@ class GivenTranscript:
     data: bytes
     project: str = ""
     turns: tuple[GivenTurn, ...] = ()
-    names: tuple[NameUuid, ...] = ()
+    names: tuple[_NameUuid, ...] = ()
     keys: tuple[str, ...] = ()
 
 
-def agent_id_of(system: str, session: ForeignSession) -> str:
+def _agent_id_of(system: str, session: ForeignSession) -> str:
     """Return the agent's id for the session."""
     return session.agent if _AGENT_ID.fullmatch(session.agent) else agent_id(system, session.id)
 
 
-def make_transcript(system: str, session: ForeignSession, parent: GivenTranscript | None) -> GivenTranscript:
+def _make_transcript(system: str, session: ForeignSession, parent: _Transcript | None) -> _Transcript:
     """Return the transcript of a session; `parent` is that of its parent, if it is known."""
-    own = agent_id_of(system, session)
+    own = _agent_id_of(system, session)
     if session.transcript:
-        return GivenTranscript(own, session.transcript.removesuffix(b"\n") + b"\n", session.project)
+        return _Transcript(own, session.transcript.removesuffix(b"\n") + b"\n", session.project)
     start = canonical.seconds(session.created)
     turns = [_with_valid_prompt(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns]
-    shared, names = 0, list[NameUuid]()
+    shared, names = 0, list[_NameUuid]()
     if parent is not None:
         names = list(parent.names)
         for ours, theirs, key in zip(turns[: session.branch or 0], parent.turns, parent.keys, strict=False):
@@ -562,10 +573,10 @@ def make_transcript(system: str, session: ForeignSession, parent: GivenTranscrip
         turns[:shared] = [replace(turn, key=key) for turn, key in zip(turns[:shared], parent.keys, strict=False)]
     space = uuid.UUID(agent_id("", own))
     names[shared:] = [lambda word: str(uuid.uuid5(space, word))] * (len(turns) - shared)
-    return _write_lines(GivenTranscript(own, b"", session.project, tuple(turns), tuple(names)), {}, 0)
+    return _write_lines(_Transcript(own, b"", session.project, tuple(turns), tuple(names)), {}, 0)
 
 
-def _write_lines(transcript: GivenTranscript, waiting: Mapping[str, bool], recorded: int) -> GivenTranscript:
+def _write_lines(transcript: _Transcript, waiting: Mapping[str, bool], recorded: int) -> _Transcript:
     """Return the transcript with its lines, `recorded` turns of which were recorded while cells in them had no result.
 
     `waiting` has the ids of these cells, and whether each has got its result since. A result is added at the end of its
@@ -586,7 +597,7 @@ def _write_lines(transcript: GivenTranscript, waiting: Mapping[str, bool], recor
     return replace(transcript, data=canonical.join_lines(out), keys=tuple(keys))
 
 
-def append_turns(transcript: GivenTranscript, data: bytes, first: int) -> bytes:
+def _append_turns(transcript: _Transcript, data: bytes, first: int) -> bytes:
     """Return a transcript with the turns from number `first` on added at its end."""
     chain = agents.of_programs().programs.chain(transcript.agent_id, transcript.project)
     chain.follow(raw for raw, _ in split(data, 0))
@@ -597,9 +608,9 @@ def append_turns(transcript: GivenTranscript, data: bytes, first: int) -> bytes:
     return data + canonical.join_lines(out)
 
 
-def without_mark(prompt: str) -> str:
+def _without_mark(prompt: str) -> str:
     """Return a prompt as it was transcript."""
-    if prompt == EMPTY_PROMPT:
+    if prompt == _EMPTY_PROMPT:
         return ""
     return prompt.removeprefix(_PROMPT_MARK) if _needs_mark(prompt) else prompt
 
@@ -607,10 +618,100 @@ def without_mark(prompt: str) -> str:
 def _needs_mark(prompt: str) -> bool:
     """Return whether the prompt, without marks, opens no turn or would be read as an empty one."""
     text = prompt.lstrip(_PROMPT_MARK)
-    return text == EMPTY_PROMPT or not agents.of_programs().lines.opens_turn(text)
+    return text == _EMPTY_PROMPT or not agents.of_programs().lines.opens_turn(text)
 
 
 def _with_valid_prompt(turn: GivenTurn) -> GivenTurn:
     if not turn.prompt.strip():
-        return replace(turn, prompt=EMPTY_PROMPT)
+        return replace(turn, prompt=_EMPTY_PROMPT)
     return replace(turn, prompt=_PROMPT_MARK + turn.prompt) if _needs_mark(turn.prompt) else turn
+
+
+# Recorded sessions in the same form
+
+
+def session_snapshot(context: Context, branch: Branch, system: str, progress: Progress) -> ForeignSession:
+    """Return the session, with the id that the system gave it if it was imported from there."""
+    store, state, origin = context.store, branch.state, branch.state.origin
+    rows, turns, costs = context.index.turns(branch.name), list[GivenTurn](), dict[str, float]()
+    for row in counted(rows, progress):
+        given, used = _given_turn(context, branch, row)
+        turns.append(given)
+        if used and (cost := prices.token_cost(used, context.prices)) is not None:
+            costs[row.prompt] = cost
+    parent = context.index.branch(layout.session_of(origin.session)) if origin else None
+    own = _source_id(context, branch, system)
+    # The parent is a field of the session.
+    unified = sessions.state_document(sessions.with_values(state.unified, {"metadata.parent": None}))
+    manager = context.index.branch(state.unified.metadata.parent or "")
+    above = parent or manager
+    below = [*context.index.forks_of(state.id), *context.index.children_of(state.id)]
+    kept = session_files.kept_files(store, branch.tip)
+    return ForeignSession(
+        id=own,
+        agent="" if agent_id(system, own) == state.agent_id else state.agent_id,
+        **{name: getattr(state, name) for name in _SAME_FIELDS},
+        state=state.state if state.state in ("active", "interrupted") else "ended",
+        archived=branch.archived,
+        parent=_source_id(context, above, system) if above else origin.session if origin else "",
+        branch=origin.turn if origin else None,
+        turns=tuple(turns),
+        pad={name: data for name, data in sorted(pad_lists.read_lists(store, branch.tip).items()) if data},
+        unified=unified,
+        kept={path: store.repo.blob(oid) for path, (oid, _) in kept.items()},
+        children=tuple(_source_id(context, one, system) for one in below),
+        costs=costs,
+        inherits=bool(kept) and not session_files.source_note(store, branch.tip, state.id),
+    )
+
+
+def _source_id(context: Context, branch: Branch, system: str) -> str:
+    note = session_files.source_note(context.store, branch.tip, branch.state.id)
+    own = note.get("id") if note.get("system") == system else None
+    return own if isinstance(own, str) and own else branch.state.agent_id
+
+
+def _given_turn(context: Context, branch: Branch, row: Row) -> tuple[GivenTurn, Mapping[str, Tokens]]:
+    """Return a turn as a program would give it, without what only the client understands: thoughts, pictures,
+    subagents, and notes next to calls; and its tokens by model."""
+    body, agent = body_of(context.store, branch.tip, row), agents.of(branch.state)
+    turn, pieces = agent.content.parse_turn(body)
+    parts = list(_given_parts(agent, body, turn, pieces))
+    last = parts[-1] if parts else None
+    model = last.model if isinstance(last, Saying) else next(filter(None, (_model(turn, c) for c in turn.cells)), "")
+    counts: dict[str, int] = turn.tokens.get(model, Tokens()).as_json() if model else {}
+    for outcome in (piece.outcome for piece in pieces if isinstance(piece, Call)):
+        if outcome is not None and outcome.model == model:  # a program made the call itself
+            counts = {kind: max(0, count - outcome.tokens.get(kind, 0)) for kind, count in counts.items()}
+    out = GivenTurn(
+        _without_mark(body[0].message_text), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
+        {kind: count for kind, count in counts.items() if count},
+    )  # fmt: skip
+    if isinstance(last, Saying):
+        out = replace(out, parts=tuple(parts[:-1]), answer=last.text, ended=last.time)
+    return out, turn.tokens
+
+
+def _model(turn: Turn, cell: Cell) -> str:
+    """Return the model of which a cell is a message, or "" for none."""
+    is_message = cell.type == "llm_call" and not cell.program
+    return cell.operation if is_message and cell.operation in turn.tokens else ""
+
+
+def _given_parts(agent: Agent, body: Sequence[Line], turn: Turn, pieces: Sequence[Piece]) -> Iterator[Part]:
+    for piece in pieces:
+        time = _time(piece.time)
+        if isinstance(piece, Call) and piece.task is not None:
+            yield Step(piece.task, piece.outcome if piece.result_line else None)
+        elif isinstance(piece, Call):
+            calls = (said.call for said in agent.content.texts(body[piece.line - 1], piece.line))
+            own = next((call for call in calls if ids.cell_id(turn.prompt_uuid, call) == piece.cell.id), "")
+            yield ToolCall(piece.tool, piece.input, piece.output, piece.cell.ok is False, own, time)
+        elif piece.by == "model" and not piece.thinking:
+            model = _model(turn, turn.cells[piece.ordinal - 1]) if piece.ordinal else ""
+            yield Saying(piece.text, model, time) if piece.reason is None else replace(piece.reason, time=time)
+
+
+def _time(text: str) -> float | None:
+    time = canonical.seconds(text)
+    return time if time is not None and time >= _EARLIEST_TIME else None
