@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sessgit.formats import code, html, markdown, phrases, prose, texts
+from sessgit.formats import html, markdown, markup, phrases, texts
 from sessgit.formats.template_files import read_template_file
 from sessgit.history import export
 from sessgit.model.conversation.content import Call, Change, Piece, Words
@@ -355,11 +355,11 @@ REL = 'rel="noopener noreferrer nofollow"'
     ],
 )  # fmt: skip
 def test_prose(text: str, shown: str) -> None:
-    assert prose.markdown_html(text) == shown
+    assert markup.markdown_html(text) == shown
 
 
 def test_a_prompt_keeps_its_lines_and_its_code() -> None:
-    assert prose.plain_html("a *b*\n  <c>\n```sh\nls  # x\n```\nd") == (
+    assert markup.plain_html("a *b*\n  <c>\n```sh\nls  # x\n```\nd") == (
         '<div class="typed">a *b*\n  &lt;c&gt;</div>\n'
         '<pre><code>ls  <span class="c"># x</span></code></pre>\n'
         '<div class="typed">d</div>\n'
@@ -369,7 +369,7 @@ def test_a_prompt_keeps_its_lines_and_its_code() -> None:
 @given(st.text(max_size=200), st.sampled_from(["py", "json", "bash", "html", "diff", "", "nothing"]))
 def test_highlighting_changes_no_character(text: str, language: str) -> None:
     clean = texts.clean_text(text)
-    assert Elements(f"<pre>{code.highlight(clean, language)}</pre>").text == clean
+    assert Elements(f"<pre>{markup.highlight(clean, language)}</pre>").text == clean
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_highlighting_changes_no_character(text: str, language: str) -> None:
     [("/x/A.PY", "python"), ("C:\\x\\a.ts", "typescript"), ("Dockerfile", "docker"), ("a.unknown", ""), ("", "")],
 )
 def test_the_language_of_a_file(path: str, language: str) -> None:
-    assert code.language_of(path) == language
+    assert markup.language_of(path) == language
 
 
 # Texts

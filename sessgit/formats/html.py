@@ -15,7 +15,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from sessgit import __version__
-from sessgit.formats import code, phrases, prose, template
+from sessgit.formats import markup, phrases, template
 from sessgit.formats.template_files import read_template_file
 from sessgit.formats.texts import Bound, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Piece
@@ -71,7 +71,7 @@ def render_turn(turn: StoryTurn, project: str, image_address: Callable[[int], st
 
 def render_answer(text: str) -> str:
     """Return an answer as a turn has it."""
-    return _paint(text, text_bounds(full=False)[0], prose.markdown_html)
+    return _paint(text, text_bounds(full=False)[0], markup.markdown_html)
 
 
 def media_type(data: str) -> str:
@@ -108,8 +108,8 @@ def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object
         **phrases.FILTERS,
         "heading": phrases.turn_heading,
         "groups": lambda pieces: groupby(pieces, _piece_kind),
-        "markdown": lambda text: _paint(text, words, prose.markdown_html),
-        "typed": lambda text: _paint(text, words, prose.plain_html),
+        "markdown": lambda text: _paint(text, words, markup.markdown_html),
+        "typed": lambda text: _paint(text, words, markup.plain_html),
         "line": lambda text: one_line(text, _LONGEST_ABOUT),
         "place": lambda text: phrases.short_place(text, project),
         "tool": phrases.tool_name,
@@ -130,9 +130,9 @@ def _piece_kind(piece: Piece) -> str:
 
 def _code(block: phrases.CallBlock, bound: Bound) -> Markup:
     if block.language == "diff":
-        diff = _paint(block.text, bound, lambda part: code.highlight_diff(part.split("\n")))
+        diff = _paint(block.text, bound, lambda part: markup.highlight_diff(part.split("\n")))
         return Markup('<pre class="diff"><code>{}</code></pre>').format(diff)
-    text = _paint(block.text, bound, lambda part: code.highlight(part, block.language))
+    text = _paint(block.text, bound, lambda part: markup.highlight(part, block.language))
     return Markup("<pre><code>{}</code></pre>").format(text)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from markupsafe import escape
 
 from sessgit import __version__
-from sessgit.formats import phrases, prose, template
-from sessgit.formats.texts import Bound, clean_text, cut_text, longest_run_of_backticks, one_line, text_bounds
+from sessgit.formats import markup, phrases, template
+from sessgit.formats.texts import Bound, clean_text, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Words
 from sessgit.model.conversation.story import Story, StoryTurn
 
@@ -105,16 +105,20 @@ def folded_block(head: str, about: str, inside: str) -> str:
 
 def fenced_code(text: str, language: str = "") -> str:
     """Return a clean text as a block of code, between fences that are longer than any in it."""
-    mark = "`" * max(3, longest_run_of_backticks(text) + 1)
+    mark = "`" * max(3, _longest_run_of_backticks(text) + 1)
     return f"{mark}{language or 'text'}\n{text}\n{mark}"
 
 
 def code_span(text: str) -> str:
     """Return a text on one line, as code."""
     shown = one_line(text, 1_000)
-    mark = "`" * (longest_run_of_backticks(shown) + 1)
+    mark = "`" * (_longest_run_of_backticks(shown) + 1)
     pad = " " if shown[:1] in ("`", " ", "") or shown[-1:] in ("`", " ") else ""
     return f"{mark}{pad}{shown or ' '}{pad}{mark}"
+
+
+def _longest_run_of_backticks(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def escaped_line(text: str) -> str:
@@ -125,7 +129,7 @@ def escaped_line(text: str) -> str:
 def quoted_text(text: str) -> str:
     """Return a clean text as a quotation, line by line as it was typed; its fenced code stays code."""
     out: list[str] = []
-    for part, language in prose.split_fences(text):
+    for part, language in markup.split_fences(text):
         if language is not None:
             out += [*fenced_code(part, language).split("\n"), ""]
         else:
@@ -156,7 +160,7 @@ def answer(text: str) -> str:
     rows: set[int] = set()
     inline: dict[int, int] = {}
     unclosed = ""
-    for block in prose.markdown_blocks(text):
+    for block in markup.markdown_blocks(text):
         if block.kind in ("fence", "code_block"):
             code.update(range(block.first, block.end))
             unclosed = _missing_fence(lines, block) if block.kind == "fence" and not block.level else ""
@@ -184,7 +188,7 @@ def answer(text: str) -> str:
     return "\n".join([*out, unclosed] if unclosed else out)
 
 
-def _demote_heading(lines: list[str], heading: prose.MarkdownBlock) -> None:
+def _demote_heading(lines: list[str], heading: markup.MarkdownBlock) -> None:
     """Move a heading below the page's own, with `#` marks."""
     mark = "#" * min(_DEEPEST_HEADING, int(heading.tag[1:]) + _HEADING_OFFSET)
     first = heading.first
@@ -202,7 +206,7 @@ def _without_underlined_headings(text: str) -> str:
     """
     for _ in range(_TRIES):
         lines = text.split("\n")
-        headings = [one for one in prose.markdown_blocks(text) if one.kind == "heading_open" and one.mark[:1] != "#"]
+        headings = [one for one in markup.markdown_blocks(text) if one.kind == "heading_open" and one.mark[:1] != "#"]
         wrong = [one for one in headings if one.level > 0 or one.end - one.first != 2]
         if not wrong:
             return text
@@ -212,7 +216,7 @@ def _without_underlined_headings(text: str) -> str:
     return _UNDERLINE.sub(r"\1\\\2", text)
 
 
-def _missing_fence(lines: Sequence[str], fence: prose.MarkdownBlock) -> str:
+def _missing_fence(lines: Sequence[str], fence: markup.MarkdownBlock) -> str:
     """Return the fence that ends a block of code, or ``""`` if the text has it."""
     last = lines[fence.end - 1].strip() if fence.end - fence.first > 1 else ""
     closed = last.startswith(fence.mark) and not last.strip(fence.mark[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from sessgit.formats import code
+from sessgit.formats import markup
 from sessgit.formats.texts import one_line
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, failure
@@ -129,7 +129,7 @@ def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
             continue
         short = len(text) <= _SHORT_TEXT and "\n" not in text
         language = "" if isinstance(value, str) else "json"
-        yield CallBlock(one_line(key, 40), text, code.language_of(call.file) if key == "content" else language, short)
+        yield CallBlock(one_line(key, 40), text, markup.language_of(call.file) if key == "content" else language, short)
     for change in call.changes:
         yield CallBlock(change.path if len(call.changes) > 1 else "", "\n".join(change.diff), "diff")
     if call.output.strip() and not (call.changes and call.cell.ok):

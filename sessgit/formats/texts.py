@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
@@ -12,13 +13,13 @@ _LINE_END = re.compile(r"\r+\n|\r|\u2028|\u2029")
 
 @frozen
 class Bound:
-    """How many lines and characters of a text are shown; 0 means all."""
+    """How many lines and characters of a text are shown."""
 
-    lines: int = 0
-    chars: int = 0
+    lines: int
+    chars: int
 
 
-NO_BOUND = Bound()
+NO_BOUND = Bound(sys.maxsize, sys.maxsize)
 
 
 def text_bounds(*, full: bool) -> tuple[Bound, Bound]:
@@ -46,7 +47,7 @@ def cut_text(text: str, bound: Bound) -> CutText:
     """Return the text, cleaned; beyond the bound only its first two thirds and its last third."""
     text = clean_text(text).strip("\n")
     lines = text.split("\n")
-    if (not bound.lines or len(lines) <= bound.lines) and (not bound.chars or len(text) <= bound.chars):
+    if len(lines) <= bound.lines and len(text) <= bound.chars:
         return CutText(text)
     first, last = bound.lines * 2 // 3, bound.lines // 3
     if len(lines) > bound.lines:
@@ -68,8 +69,3 @@ def _omission_note(text: str, head: str, tail: str) -> str:
 def one_line(text: str, width: int) -> str:
     """Return the first line that is not empty, cleaned, in at most `width` characters."""
     return canonical.one_line(canonical.without_sequences(text), width)
-
-
-def longest_run_of_backticks(text: str) -> int:
-    """Return the length of the longest run of backticks."""
-    return max(map(len, re.findall("`+", text)), default=0)

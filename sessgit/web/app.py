@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,10 @@ _FILES = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*"
 _MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _STATUS_BY_ERROR = {NotFoundError: 404, UsageError: 400}
 _MOST_OPERATIONS = 30
-_FILTERS = ("q", "project", "in", "label", "file", "days")
-"""What a search is asked with."""
+_NUMBERS = ("turn", "first", "last", "number")
+"""The parameters that are numbers."""
+_Method = Callable[[], Callable[..., Any]]
+"""Returns a method; called by the reader's thread, as it may import the method's module."""
 
 
 class Site:
@@ -58,25 +60,28 @@ class Site:
 
     def app(self) -> Starlette:
         """Return the application."""
-        reads: dict[str, Callable[[Request], Awaitable[Any]]] = {
-            "/api/forest": lambda request: self._read(request, lambda: self.reader.forest),
-            "/api/conversation": self._conversation,
-            "/api/turns": self._turns,
-            "/api/turn": self._turn,
-            "/api/diff": lambda request: self._read(request, lambda: self._details.diff, "a", "b"),
-            "/api/files": lambda request: self._read(request, lambda: self._details.files, "address"),
-            "/api/search": lambda request: self._read(request, lambda: self._details.search, *_FILTERS),
+        documents: dict[str, tuple[_Method, tuple[str, ...]]] = {
+            "/api/forest": (lambda: self.reader.forest, ()),
+            "/api/conversation": (lambda: self.reader.conversation, ("address", "turn")),
+            "/api/turns": (lambda: self.reader.turns, ("address", "first", "last")),
+            "/api/turn": (lambda: self._details.turn_html, ("address", "turn")),
+            "/api/diff": (lambda: self._details.diff, ("a", "b")),
+            "/api/files": (lambda: self._details.files, ("address",)),
+            "/api/search": (lambda: self._details.search, ("q", "project", "in", "label", "file", "days")),
+        }
+        answers: dict[str, Callable[[Request], Awaitable[Any]]] = {
+            **{path: partial(self._read, *read) for path, read in documents.items()},
             "/api/answer": self._answer,
             "/api/operations": self._operations,
             "/api/here": self._here,
+            "/api/image": self._image,
         }
-        routes = [Route(path, _endpoint(read)) for path, read in reads.items()]
+        routes = [Route(path, _endpoint(answer)) for path, answer in answers.items()]
         routes += [
             Route(path, self._page)
             for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}", "/why", "/pad/{address}", "/stats")
         ]
-        routes += [Route("/api/events", self._events), Route("/api/image", _endpoint(self._image))]
-        routes.append(Route("/static/{name:path}", _static))
+        routes += [Route("/api/events", self._events), Route("/static/{name:path}", _static)]
         if not self.read_only:
             routes.append(Route("/api/run", _endpoint(self._run), methods=["POST"]))
         return Starlette(
@@ -105,27 +110,13 @@ class Site:
             page = page.replace("<title>", f"{hint}\n<title>", 1)
         return HTMLResponse(page.replace("<html", "<html data-read-only", 1) if self.read_only else page)
 
-    async def _read(self, request: Request, question: Callable[[], Callable[..., Any]], *names: str) -> Any:
-        """Return what a method of the reader returns, which its thread looks up: that may import it."""
-        values = [request.query_params.get(name, "") for name in names]
-        return await self.reader.read(lambda: question()(*values))
-
-    async def _conversation(self, request: Request) -> Any:
-        address = request.query_params.get("address", "")
-        return await self.reader.read(self.reader.conversation, address, _number(request, "turn"))
-
-    async def _turns(self, request: Request) -> Any:
-        first, last = _number(request, "first"), _number(request, "last")
-        return await self.reader.read(self.reader.turns, request.query_params.get("address", ""), first, last)
-
-    async def _turn(self, request: Request) -> Any:
-        address, turn = request.query_params.get("address", ""), _number(request, "turn")
-        return await self.reader.read(lambda: self._details.turn_html(address, turn))
+    async def _read(self, method: _Method, names: Sequence[str], request: Request) -> Any:
+        """Return what a method of the reader returns for the parameters of these names."""
+        values = [_number(request, name) if name in _NUMBERS else request.query_params.get(name, "") for name in names]
+        return await self.reader.read(lambda: method()(*values))
 
     async def _image(self, request: Request) -> Response:
-        address = request.query_params.get("address", "")
-        turn, number = _number(request, "turn"), _number(request, "number")
-        content, kind = await self.reader.read(lambda: self._details.image(address, turn, number))
+        content, kind = await self._read(lambda: self._details.image, ("address", "turn", "number"), request)
         return Response(content, media_type=kind)
 
     async def _operations(self, request: Request) -> Any:

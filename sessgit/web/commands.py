@@ -113,10 +113,6 @@ def _edit(values: Values) -> list[str]:
     return [_address(values, "address"), *(f"--label={label if label[0] in '+-' else f'+{label}'}" for label in labels)]
 
 
-def _archive(values: Values) -> list[str]:
-    return [_address(values, "address")]
-
-
 def _undo(values: Values) -> list[str]:
     operation = _text(values, "operation", _OPERATION)
     if not operation:
@@ -128,22 +124,26 @@ def _why(values: Values) -> list[str]:
     file = _free_text(values, "file")
     if not file or file.startswith("-"):
         raise UsageError("no file selected.", "Enter a path, or the end of one.")
-    return [file, *_one_address(values)]
+    return [file, *_optional_address(values)]
 
 
 def _stats(values: Values) -> list[str]:
     by = _text(values, "by", re.compile("day|project|agent|model|session|tool"))
-    return [*_one_address(values), *(["--by", by] if by else [])]
+    return [*_optional_address(values), *(["--by", by] if by else [])]
 
 
 def _one_address(values: Values) -> list[str]:
-    return [_address(values, "address")] if values.get("address") else []
+    return [_address(values, "address")]
+
+
+def _optional_address(values: Values) -> list[str]:
+    return _one_address(values) if values.get("address") else []
 
 
 _QUESTIONS: Mapping[str, Callable[[Values], list[str]]] = {
-    "show": lambda values: [_address(values, "address")],
+    "show": _one_address,
     "why": _why,
-    "pad": lambda values: [_address(values, "address")],
+    "pad": _one_address,
     "stats": _stats,
 }
 _COMMANDS: Mapping[str, Callable[[Values], list[str]]] = {
@@ -152,8 +152,8 @@ _COMMANDS: Mapping[str, Callable[[Values], list[str]]] = {
     "pick": _pick,
     "rename": _rename,
     "edit": _edit,
-    "archive": _archive,
-    "unarchive": _archive,
+    "archive": _one_address,
+    "unarchive": _one_address,
     "undo": _undo,
 }
 DRY_RUNS = frozenset({"merge", "pick", "archive", "undo"})

@@ -4,8 +4,6 @@ can send requests to the loopback interface.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -69,7 +67,7 @@ class Gate:
             return self._enter(request.query_params.get("code", ""))
         if path == "/code" and request.method == "POST":
             return self._new_link(headers)
-        if not is_equal(self.access.token, _cookies(headers).get(self.access.cookie, "")):
+        if not is_equal(self.access.token, request.cookies.get(self.access.cookie, "")):
             return HTMLResponse(_NO_ACCESS, 401) if _wants_page(headers) else refusal(401, "no access")
         if request.method in ("GET", "HEAD"):
             return None
@@ -108,8 +106,3 @@ def refusal(status: int, message: str) -> Response:
 
 def _wants_page(headers: Headers) -> bool:
     return "text/html" in headers.get("accept", "")
-
-
-def _cookies(headers: Headers) -> Mapping[str, str]:
-    pairs = (pair.partition("=") for line in headers.getlist("cookie") for pair in line.split(";"))
-    return {name.strip(): value.strip() for name, _, value in pairs}

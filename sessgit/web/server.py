@@ -14,20 +14,11 @@ from functools import partial
 
 import uvicorn
 
-from sessgit.model.frozen import frozen
 from sessgit.store import private_files
 from sessgit.store.layout import StorePaths
 from sessgit.web.access import Access, delete_redirecting_files
 from sessgit.web.app import Site
 from sessgit.web.reads import Place
-
-
-@frozen
-class Options:
-    """`read_only` serves nothing that changes the store, `keep` keeps the server when the last tab is closed."""
-
-    read_only: bool = False
-    keep: bool = False
 
 
 class Server(uvicorn.Server):
@@ -54,16 +45,17 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
+def serve(place: Place, listening: socket.socket, access: Access, *, read_only: bool, keep: bool) -> None:
     """Serve the page until the last tab has been closed for a minute, or until a signal ends it: Ctrl-C with
-    KeyboardInterrupt, SIGTERM and SIGHUP with SystemExit."""
+    KeyboardInterrupt, SIGTERM and SIGHUP with SystemExit. With `read_only` it serves nothing that changes the store,
+    with `keep` it stays when the last tab is closed."""
     signal.signal(signal.SIGTERM, _end)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     file = StorePaths(place.env.store).web
     private_files.make_folder(file.parent)
     try:
-        asyncio.run(_serve(place, listening, access, options))
+        asyncio.run(_serve(Site(place, access, read_only=read_only), listening, keep=keep))
     finally:
         delete_redirecting_files(access.spent_links(every=True))
         with suppress(OSError, ValueError, KeyError):
@@ -75,22 +67,21 @@ def _end(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-async def _serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
-    site = Site(place, access, read_only=options.read_only)
-    server = Server(site)
-    state = {"port": access.port, "key": access.key, "pid": os.getpid(), "read_only": options.read_only}
-    note = partial(private_files.write_private, StorePaths(place.env.store).web, json.dumps(state).encode())
-    watching = asyncio.create_task(_watch(server, site, note, keep=options.keep))
+async def _serve(site: Site, listening: socket.socket, *, keep: bool) -> None:
+    server, access = Server(site), site.access
+    state = {"port": access.port, "key": access.key, "pid": os.getpid(), "read_only": site.read_only}
+    note = partial(private_files.write_private, StorePaths(site.place.env.store).web, json.dumps(state).encode())
+    watching = asyncio.create_task(_watch(server, note, keep=keep))
     await server.serve(sockets=[listening])
     watching.cancel()
 
 
-async def _watch(server: uvicorn.Server, site: Site, note: Callable[[], object], *, keep: bool) -> None:
+async def _watch(server: Server, note: Callable[[], object], *, keep: bool) -> None:
     """Note where the server is once it answers; delete files that opened a link; end the server when it is idle."""
     while not server.started:
         await asyncio.sleep(0.01)
     note()
     while not server.should_exit:
         await asyncio.sleep(1)
-        delete_redirecting_files(site.access.spent_links())
-        server.should_exit = server.should_exit or (site.live.is_idle and not keep)
+        delete_redirecting_files(server.site.access.spent_links())
+        server.should_exit = server.should_exit or (server.site.live.is_idle and not keep)

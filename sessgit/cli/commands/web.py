@@ -43,7 +43,8 @@ def run(
     from sessgit.web.reads import Place
 
     try:
-        server.serve(Place(cli.env, os.environ, cli.cwd, folder), listening, access, server.Options(read_only, keep))
+        place = Place(cli.env, os.environ, cli.cwd, folder)
+        server.serve(place, listening, access, read_only=read_only, keep=keep)
     except (KeyboardInterrupt, SystemExit) as end:
         os._exit(getattr(end, "code", 130))  # without waiting for what is being read
 
