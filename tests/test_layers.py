@@ -24,14 +24,9 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 ONE_IMPORTER = {
     "pygit2": "store/backend.py", "pydantic": "model/program_values.py", "rich": "cli/render.py",
-<<<<<<< HEAD
-    "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
+    "jinja2": "formats/template.py", "markdown_it": "formats/markup.py", "pygments": "formats/markup.py",
     "re2": "redact/engine.py", "filelock": "store/locks.py", "msgspec": "agents/line.py", "starlette": "web/",
     "uvicorn": "web/server.py",
-=======
-    "jinja2": "formats/template.py", "markdown_it": "formats/markup.py", "pygments": "formats/markup.py",
-    "re2": "redact/engine.py", "filelock": "store/locks.py", "starlette": "web/", "uvicorn": "web/server.py",
->>>>>>> 6647463e (Parse parameters and cookies of the web page in one way, and colour code in the module that needs it)
 }  # fmt: skip
 EDGES = ("recorder", "cli", "api")
 SPEAKING = {"print", "input", "breakpoint"}
