@@ -17,7 +17,7 @@ from sessgit.errors import NotFoundError
 from sessgit.exchange import dialectic
 from sessgit.model import canonical, ids
 from sessgit.model import pad as pads
-from sessgit.model.conversation.session import STAGES
+from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.pad import Entry
 
@@ -138,7 +138,7 @@ def test_a_session_says_how_far_it_has_come(tmp_path: Path) -> None:
     known = pads.read_pad(found.pad)
     assert pads.confidence_history(known, HERE, found.confidence) == [0.4, 0.6, 0.6]
     assert pads.current_cycle(known, HERE) == 2
-    text = pads.pad_brief(known, HERE, found.title, found.stage, found.confidence)
+    text = pads.pad_brief(known, Session(HERE, HERE, title=found.title, stage=found.stage, confidence=found.confidence))
     for words in (
         "We continue “Who leads in chips?”.", "Current state: stage critiquing, cycle 2, confidence 0.6.",
         "Thesis:\nInstitutions lead.", "- Debt comes in cycles [dalio.md]\n", "- And ASML?",

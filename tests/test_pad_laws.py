@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.model import canonical
 from sessgit.model import pad as pads
-from sessgit.model.conversation.session import STAGES
+from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.pad import LISTS, Entry
 
 OWN, OTHER = "5e551011", "e90c55aa"
@@ -141,8 +141,9 @@ def test_whatever_is_on_it_has_a_next_step_and_a_brief(found: dict[str, bytes]) 
     read = pads.read_pad(found)
     for stage in ("", "nonsense", *STAGES):
         for sure in (None, 0.0, 1.0):
-            assert pads.next_step(read, OWN, stage, sure).what
-            brief = pads.pad_brief(read, OWN, "title", stage, sure)
+            state = Session(OWN, OWN, title="title", stage=stage, confidence=sure)
+            assert pads.next_step(read, state).what
+            brief = pads.pad_brief(read, state)
             assert bool(brief) == bool(read.entries)
             assert len(brief) <= pads.LONGEST_BRIEF + 100
             assert canonical.is_printable(brief.replace("\n", ""))
@@ -232,7 +233,7 @@ def test_the_next_step_from_the_beginning_to_the_end() -> None:
         read = pads.Pad((*read.entries, replace(entry, **more)))  # type: ignore[arg-type]
 
     while len(told) < 30:
-        step = pads.next_step(read, OWN, stage, None)
+        step = pads.next_step(read, Session(OWN, OWN, stage=stage))
         told.append(step.command)
         words = step.command.split()[2:]
         if not words or told[-2:] == [step.command] * 2:
@@ -286,6 +287,6 @@ def test_stages_are_in_order() -> None:
 
 def test_no_file_is_named_as_the_client_reads_it() -> None:
     line = pads.entry_with_line(Entry("", "claim", "see @/etc/passwd", canonical.rfc3339(TIME), OTHER)).line
-    brief = pads.pad_brief(pads.read_pad({"claims": line}), OWN, "@~/.ssh/id", "", None)
+    brief = pads.pad_brief(pads.read_pad({"claims": line}), Session(OWN, OWN, title="@~/.ssh/id"))
     assert "@/" not in brief
     assert "@~" not in brief

@@ -80,12 +80,12 @@ class Pad:
     def next_step(self) -> pads.Step:
         """Return the next step that the stage and the entries suggest."""
         pad, state = self._read()
-        return pads.next_step(pad, state.id, state.stage, state.confidence)
+        return pads.next_step(pad, state)
 
     def brief(self) -> str:
         """Return the scratchpad as text for a model that continues, ``""`` if it is empty."""
         pad, state = self._read()
-        return pads.pad_brief(pad, state.id, state.display_title, state.stage, state.confidence)
+        return pads.pad_brief(pad, state)
 
     def _read(self) -> tuple[Lists, SessionState]:
         with self._store.lock:

@@ -183,7 +183,7 @@ def command(
                 if word in given and other not in given:
                     raise UsageError(f"{word} needs {other}.", f"`sessgit {name} --help` explains both.")
             cli = invocation.read()
-            cli.json = as_json
+            cli.json, cli.dry_run = as_json, arguments.get("dry_run", False)
             if reads:
                 cli.record_waiting()
             if needs == "conversations" and not as_json:

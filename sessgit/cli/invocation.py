@@ -71,6 +71,8 @@ class Invocation:
     terminal: Terminal
     json: bool = False
     """Whether --json is given."""
+    dry_run: bool = False
+    """Whether --dry-run is given, of a command that has it."""
     now: float = field(default_factory=time.time)
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.model import canonical, humanize, ids
-from sessgit.model.conversation.session import STAGES
+from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import Rate, read_field, string
 
@@ -394,13 +394,13 @@ def check_stage(before: str, after: str) -> None:
         )
 
 
-def next_step(pad: Pad, session: str, stage: str, confidence: float | None) -> Step:
+def next_step(pad: Pad, state: Session) -> Step:
     """Return what the stage and what is on the pad suggest."""
-    if stage == "shaping":
+    if state.stage == "shaping":
         return _shaping_step(pad)
-    if stage == "critiquing":
-        return _critiquing_step(pad, session, confidence)
-    if stage == "synthesized":
+    if state.stage == "critiquing":
+        return _critiquing_step(pad, state)
+    if state.stage == "synthesized":
         return _synthesized_step(pad)
     if not pad.of(*MARKERS, "claim"):
         return Step("Note what you find", "sessgit pad add insight TEXT")
@@ -420,8 +420,8 @@ def _shaping_step(pad: Pad) -> Step:
     return Step("Continue with critiquing", "sessgit pad stage critiquing")
 
 
-def _critiquing_step(pad: Pad, session: str, confidence: float | None) -> Step:
-    now, tensions = current_cycle(pad, session), [entry for entry in pad.of("tension") if entry.is_open]
+def _critiquing_step(pad: Pad, state: Session) -> Step:
+    now, tensions = current_cycle(pad, state.id), [entry for entry in pad.of("tension") if entry.is_open]
     if not pad.of("thesis"):
         return Step("Write a thesis to question", "sessgit pad thesis TEXT")
     if tensions:
@@ -430,9 +430,9 @@ def _critiquing_step(pad: Pad, session: str, confidence: float | None) -> Step:
         return Step(
             f"Settle {humanize.format_count(len(tensions), 'open tension')}{which}", f"sessgit pad resolve {name} TEXT"
         )
-    if not any(entry.cycle == now and entry.session == session for entry in pad.of("counter", "risk")):
+    if not any(entry.cycle == now and entry.session == state.id for entry in pad.of("counter", "risk")):
         return Step("Look for arguments against the thesis", "sessgit pad add counter TEXT")
-    if has_diminishing_returns(pad, session) or (confidence or 0) >= SURE:
+    if has_diminishing_returns(pad, state.id) or (state.confidence or 0) >= SURE:
         return Step("Write down the result", "sessgit pad stage synthesized")
     return Step("Start another cycle", "sessgit pad cycle")
 
@@ -448,7 +448,7 @@ def _synthesized_step(pad: Pad) -> Step:
     return Step("Nothing left to do")
 
 
-def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float | None) -> str:
+def pad_brief(pad: Pad, state: Session) -> str:
     """Return what a conversation that goes on should know; "" where nothing is on the pad.
 
     It is safe to be a prompt, whatever the pad says: it has a bounded length and no control characters, does not begin
@@ -456,10 +456,10 @@ def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float 
     """
     if not pad.entries:
         return ""
-    step = next_step(pad, session, stage, confidence)
+    session, step = state.id, next_step(pad, state)
     parts = [
-        f"We continue “{canonical.one_line(title, 100)}”. This is what we have noted so far.",
-        _status_line(pad, session, stage, confidence),
+        f"We continue “{canonical.one_line(state.display_title, 100)}”. This is what we have noted so far.",
+        _status_line(pad, state),
         *(
             f"Thesis{_origin_note(one, session)}:\n{_indented_text(one.text, LONGEST_DOCUMENT)}"
             for one in pad.of("thesis")
@@ -474,12 +474,12 @@ def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float 
     return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF].rstrip()}…\n\n`sessgit pad` shows all of it."
 
 
-def _status_line(pad: Pad, session: str, stage: str, confidence: float | None) -> str:
-    cycle = current_cycle(pad, session)
+def _status_line(pad: Pad, state: Session) -> str:
+    cycle = current_cycle(pad, state.id)
     parts = [
-        f"stage {canonical.one_line(stage, 40)}" if stage else "",
+        f"stage {canonical.one_line(state.stage, 40)}" if state.stage else "",
         f"cycle {cycle}" if cycle > 1 else "",
-        "" if confidence is None else f"confidence {confidence:g}",
+        "" if state.confidence is None else f"confidence {state.confidence:g}",
     ]
     line = ", ".join(part for part in parts if part)
     return f"Current state: {line}." if line else ""

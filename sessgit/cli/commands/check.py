@@ -136,29 +136,29 @@ def repair(
     failed = (result.lost or result.findings) and not result.is_needed
     return Answer(
         document,
-        _repaired(cli, result, next_step, dry_run=dry_run),
+        _repaired(cli, result, next_step),
         client_notes.redacted(result.redacted if made else 0, "it"),
         DamageError.exit_code if failed else 0,
     )
 
 
-def _repaired(cli: Invocation, repaired: Repaired, next_step: str, *, dry_run: bool) -> Iterator[str]:
+def _repaired(cli: Invocation, repaired: Repaired, next_step: str) -> Iterator[str]:
     """Yield the page of `repair`; `next_step` says how the repaired session is continued, or is ``""``."""
-    for sentence in _restored(cli, repaired, dry_run=dry_run):
+    for sentence in _restored(cli, repaired):
         yield from text.paragraph(cli, sentence)
     if repaired.was_sound:
         return
     # Findings about objects advise this command.
     yield from _findings(cli, (replace(one, next="") if one.objects else one for one in repaired.findings))
     yield from _mends(cli, repaired)
-    for sentence in _outcome(cli, repaired, dry_run=dry_run):
+    for sentence in _outcome(cli, repaired):
         yield from text.paragraph(cli, sentence)
     if repaired.made is not None:
         yield from client_notes.written(repaired.made.files)
         yield canonical.printable(next_step)
 
 
-def _restored(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
+def _restored(cli: Invocation, repaired: Repaired) -> Iterator[str]:
     """Yield what was restored from elsewhere, and what could not be."""
     name = cli.ident(repaired.branch)
     if repaired.was_sound:
@@ -166,11 +166,11 @@ def _restored(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator
         yield f"{name} needs no repair: {turns}, all lines intact. Nothing was changed."
         return
     if repaired.refs:
-        were = "can be" if dry_run else "was" if repaired.refs == 1 else "were"
+        were = "can be" if cli.dry_run else "was" if repaired.refs == 1 else "were"
         yield f"{text.counted(repaired.refs, 'ref')} {were} restored."
     for source, count in repaired.restored:
-        yield f"{text.counted(count, 'object')} {'can be ' if dry_run else ''}restored from {source}."
-    if (repaired.restored or repaired.refs) and dry_run:
+        yield f"{text.counted(count, 'object')} {'can be ' if cli.dry_run else ''}restored from {source}."
+    if (repaired.restored or repaired.refs) and cli.dry_run:
         yield "Other problems show once they are restored."
     if repaired.lost:
         objects = text.counted(len(repaired.lost), "object")
@@ -195,7 +195,7 @@ def _place(repaired: Repaired, mend: Mend) -> str:
     return f"  {f'@{mend.turn}' if mend.turn <= repaired.turns else 'end'}:{mend.line}".ljust(16)
 
 
-def _outcome(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
+def _outcome(cli: Invocation, repaired: Repaired) -> Iterator[str]:
     name, turns, made = cli.ident(repaired.branch), text.counted(repaired.turns, "turn"), repaired.made
     if repaired.unread:
         unread = text.counted(repaired.unread, "turn")
@@ -209,7 +209,7 @@ def _outcome(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[
         last = f"turns 1 to {repaired.shared}" if repaired.shared > 1 else "turn 1"
         what = f"that keeps {last} of {name}" if repaired.shared else "without shared turns"
         yield f"Nothing was changed. This would create a new conversation {what}; the original stays."
-    elif repaired.rerecorded and dry_run:
+    elif repaired.rerecorded and cli.dry_run:
         yield f"Nothing was changed. {name} would be recorded again from its file."
     elif repaired.rerecorded:
         yield f"What was found nowhere is lost. {name} was recorded again from its file, {turns}."

@@ -55,7 +55,7 @@ def run(
             f"“{ident}” is too short for an id.", "`sessgit import --id ID [PATH]` imports one conversation."
         )
     if source in systems.MODULES:
-        return _import_system(cli, source, paths, dry_run=dry_run)
+        return _import_system(cli, source, paths)
     if source and source not in imports.SOURCES:
         known = sorted({*imports.SOURCES, *systems.MODULES})
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(known)}.")
@@ -85,29 +85,28 @@ def run(
         "dry_run": dry_run,
         "errors": [frame.attributes(failure, "path", "reason") for failure in result.errors],
     }
-    report = _report_lines(cli, result, has_paths=bool(paths), dry_run=dry_run)
+    report = _report_lines(cli, result, has_paths=bool(paths))
     lines = (part for line in report for part in text.wrap(line, cli.width))
     return Answer(document, lines, _failures(cli, result), int(bool(result.errors)))
 
 
-def _import_system(cli: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
+def _import_system(cli: Invocation, system: str, paths: list[Path]) -> Answer:
     if len(paths) != 1:
         raise UsageError(f"--from {system} needs exactly one folder.", f"`sessgit import --from {system} DIR`")
     privacy.check_on(off=cli.env.off)
-    if not dry_run:
+    if not cli.dry_run:
         cli.create_store()
     store = cli.library()
     progress = render.progress(cli, "Importing", "conversations")
     with render.exit_on_signals():
-        result = systems.import_folder(store, system, paths[0], progress, dry_run=dry_run)
+        result = systems.import_folder(store, system, paths[0], progress, dry_run=cli.dry_run)
     if result.report.operation:
         unpacked = imports.pack_import(cli.store)
         if unpacked:
             render.tell(f"Cannot pack the store: {unpacked}")
         _index_and_pack(cli)
     remarks = (f"{path}: {reason}" for path, reason in (result.errors if cli.json else result.refused))
-    lines = _full(cli, result, dry_run=dry_run)
-    return Answer(lambda: _as_json(result, dry_run=dry_run), lines, remarks, int(bool(result.errors)))
+    return Answer(lambda: _as_json(cli, result), _full(cli, result), remarks, int(bool(result.errors)))
 
 
 def _index_and_pack(cli: Invocation) -> None:
@@ -150,8 +149,8 @@ def _failures(cli: Invocation, result: ImportResult) -> Iterator[str]:
             yield from (f"  {line}" for line in text.wrapped(reason, cli.width - 2))
 
 
-def _report_lines(cli: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
-    imported = "would be imported" if dry_run else "imported"
+def _report_lines(cli: Invocation, result: ImportResult, *, has_paths: bool) -> Iterator[str]:
+    imported = "would be imported" if cli.dry_run else "imported"
     counts = [f"{text.counted(result.sessions, 'conversation')}, {text.counted(result.turns, 'turn')} {imported}"]
     if result.unchanged:
         counts.append(f"{result.unchanged:,} {_were(result.unchanged)} already imported")
@@ -198,14 +197,14 @@ _FILES = {"imported": "imported", "empty": "empty", "left": "left out", "damaged
 _EXPECTED = ("", "kept as it is", "derived from the cells", "the transcript contains it")
 
 
-def _full(cli: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[str]:
+def _full(cli: Invocation, report: FolderImport) -> Iterator[str]:
     """Yield the whole page."""
     turns = text.counted(sum(session.turns for session in report.changed), "turn")
     imported = f"{text.counted(len(report.changed), 'conversation')}, {turns}"
     outcomes = Counter[str](session.outcome for session in report.sessions)
     unchanged = outcomes["unchanged"]
-    were = f"; {unchanged:,} {'was' if unchanged == 1 else 'were'} already imported" if unchanged else ""
-    yield f"{imported} {'would be ' if dry_run else ''}imported from {report.system}{were}"
+    were = f"; {unchanged:,} {_were(unchanged)} already imported" if unchanged else ""
+    yield f"{imported} {'would be ' if cli.dry_run else ''}imported from {report.system}{were}"
     rows = [_row(session) for session in report.changed[:_LIMIT]]
     columns = (Column(), Column("yellow"), Column(least=12), Column("dim", least=1))
     yield from text.table(cli, columns, rows)
@@ -216,7 +215,7 @@ def _full(cli: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[s
     yield from _files(cli, report)
 
 
-def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
+def _as_json(cli: Invocation, report: FolderImport) -> dict[str, Any]:
     """Return what `import --json` prints for another system."""
     outcomes = Counter[str](session.outcome for session in report.sessions)
     return {
@@ -225,7 +224,7 @@ def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
         **{key: outcomes[key] for key in ("unchanged", "excluded", "archived", "deleted")},
         "errors": [{"path": path, "reason": reason} for path, reason in report.errors],
         "system": report.system,
-        "dry_run": dry_run,
+        "dry_run": cli.dry_run,
         "operation_id": report.report.operation or None,
         "conversations": [
             {

@@ -72,7 +72,7 @@ def run(
     state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
     if action != "brief":
         return Answer(lambda: _pad_json(state, pad), _pad_lines(cli, state, pad, named=bool(address)))
-    brief = pads.pad_brief(pad, state.id, state.display_title, state.stage, state.confidence)
+    brief = pads.pad_brief(pad, state)
     notes = [] if brief else ["The scratchpad is empty."]
     return Answer({"id": state.id, "text": brief}, brief.split("\n") if brief else (), notes=notes)
 
@@ -124,11 +124,12 @@ def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
     result = pad_changes.perform_change(cli.context, session, change)
     compacted = result.change.compacted
     if compacted is not None:
-        removed = {
+        document = {
+            "id": session,
             "doubles": [entry.id for entry in compacted.doubles],
             "passes": [entry.id for entry in compacted.passes],
+            "commit": result.commit or None,
         }
-        document = {"id": session, **removed, "commit": result.commit or None}
         counts = [
             f"{text.counted(len(compacted.doubles), 'duplicate')} merged" if compacted.doubles else "",
             f"{text.counted(len(compacted.passes), 'pass', 'passes')} removed" if compacted.passes else "",
@@ -168,7 +169,7 @@ def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False
             trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
             counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
             yield from text.field(cli, "New", [counts, trend], least=_LABEL)
-        step = pads.next_step(pad, state.id, state.stage, state.confidence)
+        step = pads.next_step(pad, state)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
         next_step = _next(sentence, _command(step.command, ident if named else ""), cli.width - _LABEL)
         yield from text.hanging_indent("Next".ljust(_LABEL), next_step)
@@ -206,7 +207,7 @@ def _changed_lines(cli: Invocation, result: PadResult) -> Iterator[str]:
 
 def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:
     """Return what `pad --json` prints."""
-    step = pads.next_step(pad, state.id, state.stage, state.confidence)
+    step = pads.next_step(pad, state)
     return {
         "id": state.id,
         "stage": state.stage,

@@ -292,8 +292,8 @@ def resume(
     state = replace(target.state, transcript=str(place))
     prompt = ""
     if brief:
-        stored, pad = cli.store.state(target.branch.tip), pad_lists.read_pad(cli.store, target.branch.tip)
-        prompt = pads.pad_brief(pad, stored.id, stored.display_title, stored.stage, stored.confidence)
+        tip = target.branch.tip
+        prompt = pads.pad_brief(pad_lists.read_pad(cli.store, tip), cli.store.state(tip))
         if not prompt:
             render.tell("Its scratchpad is empty: starting without a brief.")
     if show:

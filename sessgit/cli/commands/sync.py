@@ -84,7 +84,7 @@ def pull(
             with operands.explain_unknown(source, named):
                 sessions = pulling.remote_sessions(cli.index, listed, named, cli.where)
         result = pulling.pull_sessions(cli.context, connection, sessions, dry_run=dry_run)
-    return Answer(_pulled_json(result, dry_run=dry_run), _pulled_lines(cli, result, dry_run=dry_run))
+    return Answer(_pulled_json(cli, result), _pulled_lines(cli, result))
 
 
 @frame.command("push", needs="store", excludes={"--all": "--label --project"})
@@ -112,7 +112,7 @@ def push(
     with operands.connected(cli, destination) as connection:
         request = pushing.PushRequest(sessions, named=sessions if named else (), unredacted=unredacted)
         result = pushing.push_sessions(cli.context, connection, request, dry_run=dry_run)
-    return Answer(_pushed_json(result, dry_run=dry_run), _pushed_lines(cli, result, dry_run=dry_run))
+    return Answer(_pushed_json(cli, result), _pushed_lines(cli, result))
 
 
 def _selected(
@@ -174,7 +174,7 @@ def sync(cli: Invocation, remote: str = REMOTE) -> Answer:
                 pushed = pushing.push_sessions(cli.context, connection, pushing.PushRequest(sessions))
             except SessgitError as error:  # what was pulled is here all the same
                 failure = error
-    document = {"pull": _pulled_json(pulled), "push": _pushed_json(pushed) if pushed else None}
+    document = {"pull": _pulled_json(cli, pulled), "push": _pushed_json(cli, pushed) if pushed else None}
     remarks = [] if include else [f"Nothing was sent: sync.include is empty. To select conversations: {_SETTING}"]
     return Answer(document, list(_synced_lines(cli, pulled, pushed)), remarks, error=failure)
 
@@ -184,14 +184,14 @@ _MOVING = ("new", "forward", "diverged", "merged", "rewound", "joined")
 _OTHERS = ("archived", "unarchived", "deleted", "kept", "purged")
 
 
-def _pulled_lines(cli: Invocation, result: PullResult, *, dry_run: bool = False) -> Iterator[str]:
+def _pulled_lines(cli: Invocation, result: PullResult) -> Iterator[str]:
     """Yield what was received, what to do about divergence, and what was skipped.
 
     If nothing is new, yield one line on a terminal, and nothing for a program.
     """
     if result.changes or result.tags:
-        yield from _changes(cli, result, "would be received" if dry_run else "received")
-        if not dry_run:
+        yield from _changes(cli, result, "would be received" if cli.dry_run else "received")
+        if not cli.dry_run:
             yield from _divergence_hints(cli, result.changes)
             yield from _same_names(cli, result.changes)
     elif cli.terminal.shows_output:
@@ -200,10 +200,10 @@ def _pulled_lines(cli: Invocation, result: PullResult, *, dry_run: bool = False)
     yield from _resume_hints(cli, result.behind)
 
 
-def _pushed_lines(cli: Invocation, result: PushResult, *, dry_run: bool = False) -> Iterator[str]:
+def _pushed_lines(cli: Invocation, result: PushResult) -> Iterator[str]:
     """Yield what was sent and what was skipped; if the remote has everything, one line on a terminal."""
     if result.changes or result.tags:
-        verb = "would be sent" if dry_run else "sent"
+        verb = "would be sent" if cli.dry_run else "sent"
         yield from _changes(cli, result, verb)
         if result.carried:
             names = _names([cli.ident(session) for session in result.carried])
@@ -231,21 +231,21 @@ def _synced_lines(cli: Invocation, received: PullResult, sent: PushResult | None
         yield from _pushed_lines(cli, sent)
 
 
-def _pulled_json(result: PullResult, *, dry_run: bool = False) -> dict[str, Any]:
+def _pulled_json(cli: Invocation, result: PullResult) -> dict[str, Any]:
     """Return what `pull --json` prints."""
     return {
-        **_json(result, dry_run=dry_run),
+        **_json(cli, result),
         "operation_id": result.operation.id if result.operation else None,
         "behind": list(result.behind),
     }
 
 
-def _pushed_json(result: PushResult, *, dry_run: bool = False) -> dict[str, Any]:
+def _pushed_json(cli: Invocation, result: PushResult) -> dict[str, Any]:
     """Return what `push --json` prints."""
-    return {**_json(result, dry_run=dry_run), "carried": list(result.carried)}
+    return {**_json(cli, result), "carried": list(result.carried)}
 
 
-def _json(result: PullResult | PushResult, *, dry_run: bool) -> dict[str, Any]:
+def _json(cli: Invocation, result: PullResult | PushResult) -> dict[str, Any]:
     return {
         "remote": result.remote,
         "changes": [
@@ -254,7 +254,7 @@ def _json(result: PullResult | PushResult, *, dry_run: bool) -> dict[str, Any]:
         ],
         "tags": list(result.tags),
         "skipped": [{"what": item.what, "reason": item.why, "hint": item.hint} for item in result.skipped],
-        "dry_run": dry_run,
+        "dry_run": cli.dry_run,
     }
 
 
