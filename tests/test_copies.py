@@ -27,7 +27,7 @@ from sessgit.model.progress import no_progress
 from sessgit.record.copies import Copy, Row, versions
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store import maintenance, refs
+from sessgit.store import operations, refs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -194,7 +194,7 @@ def check(factory: pytest.TempPathFactory, made: Copies) -> None:
             for number in order:
                 one.take(number, made.files[number])
                 if number in made.packed:
-                    maintenance.pack_refs(one.store.path)
+                    operations.pack_refs(one.store.path)
             assert one.wrong() == []
             before, restored = one.refs, one.restored
             for number in order:

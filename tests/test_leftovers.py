@@ -167,7 +167,7 @@ def test_packed_refs_that_were_being_written(keep: Keep, store: Store) -> None:
         aged(store.path / name, 5)
     refs.move_all(store.path, [Move(HEAD, tip, None)])
     assert store.repo.ref(HEAD) is None
-    maintenance.pack_refs(store.path)
+    operations.pack_refs(store.path)
 
 
 def test_packed_refs_that_are_cut_are_named(keep: Keep, store: Store) -> None:
@@ -178,7 +178,7 @@ def test_packed_refs_that_are_cut_are_named(keep: Keep, store: Store) -> None:
     for move in (
         lambda: store.repo.move(HEAD, tip, None),
         lambda: refs.move_all(store.path, [Move(HEAD, tip, None)]),
-        lambda: maintenance.pack_refs(store.path),
+        lambda: operations.pack_refs(store.path),
     ):
         with pytest.raises(StoreError) as error:
             move()

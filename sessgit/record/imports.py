@@ -663,7 +663,7 @@ class ImportRun:
         if result.changed and self._moved % _MOST_LOOSE_REFS == 0:
             with suppress(StoreError), locks.maintenance_lock(paths) as lock:
                 if lock:
-                    maintenance.pack_refs(self.context.store.path, lock)
+                    operations.pack_refs(self.context.store.path, lock)
 
 
 def take_over(context: Context, recorded: RecordedTask) -> bool:

@@ -22,7 +22,7 @@ from sessgit.model import ids
 from sessgit.record import privacy, program_turns
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store import locks, log, recorder_state, settings, spool
+from sessgit.store import locks, log, operations, recorder_state, settings, spool
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
@@ -263,10 +263,9 @@ def _archive_old(context: Context, after: float, lock: int) -> None:
     if after == math.inf:
         return
     from sessgit.branch import archive
-    from sessgit.store import maintenance
 
     if archive.archive_old(context, after=after).sessions:
-        maintenance.pack_refs(context.index.path, lock)
+        operations.pack_refs(context.index.path, lock)
 
 
 def _pack_if_due(store: Path, lock: int) -> None:

@@ -74,7 +74,7 @@ def pack_store(store: Path, lock: int = 0, *, full: bool = False, progress: Prog
         if count_packs(store) >= MOST_PACKS:
             _join_small_packs(store, lock)
     _note_unreachable_loose(store)
-    pack_refs(store, lock)
+    operations.pack_refs(store, lock)
     return True
 
 
@@ -105,7 +105,7 @@ def pack_arrived(
         made = _pack_by_history(store, old, only, _WINDOW_2, lock, progress, likeness)
     _note_packs(store, made)
     _note_unreachable_loose(store)
-    pack_refs(store, lock)
+    operations.pack_refs(store, lock)
 
 
 def repack_imported(store: Path, lock: int) -> None:
@@ -117,23 +117,6 @@ def repack_imported(store: Path, lock: int) -> None:
             old = [index for index in _usable_indexes(store) if index.stem in names]
             _pack_by_history(store, old, _ids(old), _WINDOW_10, lock)
     StorePaths(store).repacking.unlink(missing_ok=True)
-
-
-def pack_refs(store: Path, lock: int = 0) -> None:
-    """Move all refs into one file, which is read faster than many."""
-    refs.delete_stale_locks(store, [])
-    operations.record_refs(store)
-    with locks.ref_move_lock(StorePaths(store)):
-        # Without this setting git deletes the files of the refs before the new one is on the disk.
-        git.run(store, ["-c", "core.fsync=reference", "pack-refs", "--all"], [lock])
-
-
-def pack_moved_refs(store: Path, moved: int) -> None:
-    """Pack the refs after so many were moved, unless that is few, or another process packs the store."""
-    if moved > refs.MANY_MOVES:
-        with locks.maintenance_lock(StorePaths(store)) as lock:
-            if lock:
-                pack_refs(store, lock)
 
 
 def prune(store: Path, locks: Sequence[int]) -> None:

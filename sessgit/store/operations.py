@@ -321,10 +321,7 @@ def _perform_locked(store: Store, planned: Operation, held: Mapping[str, str]) -
     else:
         refs.move_all(store.path, [*kept, *steps])  # in this order: after a kill every tip is kept
     record_new_refs(store.path, {move.ref: move.new for move in moves if not move.old and move.new}, size)
-    if len(moves) > refs.MANY_MOVES:
-        from sessgit.store import maintenance
-
-        maintenance.pack_moved_refs(store.path, len(moves))
+    pack_moved_refs(store.path, len(moves))
     return operation
 
 
@@ -451,10 +448,29 @@ def _unreachable_tips(store: Store, moves: Sequence[Move]) -> Iterator[str]:
             yield old
 
 
-# A record of the refs
+# Packing the refs, and a record of them
 #
 # git keeps most refs in one file. A power loss may truncate it: if that happens at the end of a line, git sees a store
 # with fewer refs. So all refs are recorded next to the repository before they are packed.
+
+
+def pack_refs(store: Path, lock: int = 0) -> None:
+    """Move all refs into one file, which is read faster than many."""
+    from sessgit.store import git  # most commands start no child process
+
+    refs.delete_stale_locks(store, [])
+    record_refs(store)
+    with locks.ref_move_lock(StorePaths(store)):
+        # Without this setting git deletes the files of the refs before the new one is on the disk.
+        git.run(store, ["-c", "core.fsync=reference", "pack-refs", "--all"], [lock])
+
+
+def pack_moved_refs(store: Path, moved: int) -> None:
+    """Pack the refs after so many were moved, unless that is few, or another process packs the store."""
+    if moved > refs.MANY_MOVES:
+        with locks.maintenance_lock(StorePaths(store)) as lock:
+            if lock:
+                pack_refs(store, lock)
 
 
 def record_refs(store: Path) -> None:

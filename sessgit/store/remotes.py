@@ -22,7 +22,7 @@ from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, Refus
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import is_tag
-from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs
+from sessgit.store import git, layout, locks, object_scan, operations, refs, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
 from sessgit.store.layout import StorePaths
@@ -347,7 +347,7 @@ def fetch_refs(store: Path, link: Connection, ref_names: Collection[str]) -> Non
         raise StoreError(f"cannot record what came from {link.remote.name}: {race}", "Try again.")
     if result.code:
         raise unreachable_error(link.remote.name, link.remote.shown, result)
-    maintenance.pack_moved_refs(store, len(ref_names))
+    operations.pack_moved_refs(store, len(ref_names))
 
 
 def _fetch_once(store: Path, link: Connection, ref_names: Sequence[str], *, ask: bool) -> tuple[GitResult, str]:
@@ -426,7 +426,7 @@ def push_refs(store: Path, link: Connection, moves: Sequence[Move]) -> None:
     changed = [Move(ref, known.get(ref), new) for ref, new in tracking if known.get(ref) != new]
     with suppress(StoreError):  # the push is done, and the next pull updates them
         refs.move_all(store, changed, durable=False)
-    maintenance.pack_moved_refs(store, len(moves))
+    operations.pack_moved_refs(store, len(moves))
 
 
 def _expected_refs(store: Path, link: Connection, moves: Sequence[Move]) -> tuple[dict[str, str], list[str]]:
