@@ -36,8 +36,7 @@ from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.operations import Operation
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move, Operation
 from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 

@@ -307,7 +307,7 @@ def test_a_pack_that_another_git_is_writing_stays(sessgit: Shell) -> None:
 
 
 PARTS = (
-    "sessgit.check.gc._delete_refs", "sessgit.store.refs.move_all", "sessgit.store.fulltext.forget_sessions",
+    "sessgit.check.gc._delete_refs", "sessgit.store.operations.move_refs", "sessgit.store.fulltext.forget_sessions",
     "sessgit.store.index.Index.forget_unreachable", "sessgit.store.operations.redact_sessions",
     "sessgit.store.maintenance.prune",
     "sessgit.store.operations.redact_tags", "sessgit.store.recorder_state.delete_cursor",

@@ -21,10 +21,10 @@ from sessgit.agents.claude import home
 from sessgit.branch import restore
 from sessgit.errors import DamageError
 from sessgit.model import canonical
-from sessgit.store import layout, project, refs
+from sessgit.store import layout, operations, project, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 EVIL = "\x1b[31mred \x9b1m \u202egnp \u2066 \0 half \ud800"
@@ -211,7 +211,7 @@ def test_a_lock_that_a_killed_process_left(keep: Keep, store: Store, name: str, 
     if moves == "one":
         store.repo.move(head, tip, None)
     else:
-        refs.move_all(store.path, [Move(head, tip, None)])
+        operations.move_refs(store.path, [Move(head, tip, None)])
     assert (store.repo.ref(head), lock.exists()) == (None, False)
     assert not list(store.path.glob("stale*"))
 

@@ -20,7 +20,7 @@ from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 HEAD = layout.head_ref(SESSION)
@@ -151,7 +151,7 @@ def test_whoever_comes_next_waits_no_minute(keep: Keep, store: Store, how: str) 
     if how == "one":
         store.repo.move(HEAD, tip, None)
     else:
-        refs.move_all(store.path, [Move(HEAD, tip, None)])
+        operations.move_refs(store.path, [Move(HEAD, tip, None)])
     assert 1 < time.monotonic() - begun < 10
     assert store.repo.ref(HEAD) is None
 
@@ -165,7 +165,7 @@ def test_packed_refs_that_were_being_written(keep: Keep, store: Store) -> None:
     for name in ("packed-refs.lock", "packed-refs.new"):
         (store.path / name).write_bytes(b"")
         aged(store.path / name, 5)
-    refs.move_all(store.path, [Move(HEAD, tip, None)])
+    operations.move_refs(store.path, [Move(HEAD, tip, None)])
     assert store.repo.ref(HEAD) is None
     operations.pack_refs(store.path)
 
@@ -177,7 +177,7 @@ def test_packed_refs_that_are_cut_are_named(keep: Keep, store: Store) -> None:
     packed.write_text(f"{tip} refs/hea")
     for move in (
         lambda: store.repo.move(HEAD, tip, None),
-        lambda: refs.move_all(store.path, [Move(HEAD, tip, None)]),
+        lambda: operations.move_refs(store.path, [Move(HEAD, tip, None)]),
         lambda: operations.pack_refs(store.path),
     ):
         with pytest.raises(StoreError) as error:

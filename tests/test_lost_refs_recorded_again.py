@@ -10,7 +10,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.store import operations
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 

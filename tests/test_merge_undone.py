@@ -281,7 +281,7 @@ STEPS = [
     "branch.undo.perform_operation",
     "store.operations.append",
     "store.backend.Repository.move",
-    "store.refs.move_all",
+    "store.operations.move_refs",
     "store.recorder_state.delete_intent",
 ]
 

@@ -22,7 +22,7 @@ from waiting import PATIENCE
 from sessgit.errors import ROOM, MovedError, StoreError
 from sessgit.store import operations, refs
 from sessgit.store.layout import StorePaths
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 
@@ -172,16 +172,16 @@ def test_all_refs_or_none(sessgit: Shell) -> None:
     tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
     before = refs.read_all(sessgit.store)
     with pytest.raises(MovedError, match="refs/tags/b"):
-        refs.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", tip, None)])
+        operations.move_refs(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", tip, None)])
     assert refs.read_all(sessgit.store) == before
     (sessgit.store / "refs" / "tags" / "a.lock").touch()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(StoreError, match="refs"):
-        patch.setattr(refs, "_MOVE_TRIES", 2)
+        patch.setattr(operations, "_MOVE_TRIES", 2)
         patch.setattr(refs, "_STALE_SECONDS_ALONE", 3600.0)  # a busy machine can take longer than two seconds
-        refs.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", None, tip)])
+        operations.move_refs(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", None, tip)])
     assert refs.read_all(sessgit.store) == before
     (sessgit.store / "refs" / "tags" / "a.lock").unlink()
-    refs.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move(f"refs/heads/{SESSION}", tip, None)])
+    operations.move_refs(sessgit.store, [Move("refs/tags/a", None, tip), Move(f"refs/heads/{SESSION}", tip, None)])
     assert refs.read_all(sessgit.store) == {"refs/tags/a": tip}
 
 

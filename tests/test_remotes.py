@@ -23,7 +23,7 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedErro
 from sessgit.store import git, layout, refs, remotes
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths
-from sessgit.store.refs import Move, move_all
+from sessgit.store.operations import Move, move_refs
 from sessgit.store.remotes import Connection, Remote
 from sessgit.store.store import Store
 
@@ -300,7 +300,7 @@ def test_many_come_by_a_pattern_and_nothing_else_does(store: Store, link: Connec
     *wanted, aside, same, gone = names
     others = ["refs/heads/Main", f"{wanted[0]}.x-1", f"{wanted[0]}-2/deep", "refs/notes/a", "refs/keep/a-1", STONE, TAG]
     seen = {wanted[0]: one, same: one, aside: one, gone: one, STONE: one}
-    move_all(store.path, [Move(layout.tracking_ref("origin", ref), None, oid) for ref, oid in seen.items()])
+    move_refs(store.path, [Move(layout.tracking_ref("origin", ref), None, oid) for ref, oid in seen.items()])
     held = {**dict.fromkeys([*wanted, aside, *others], two), same: one}
     (hub / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in sorted(held.items())))
     (hub / "objects" / "info" / "alternates").write_text(f"{store.path / 'objects'}\n")
@@ -346,7 +346,7 @@ def test_a_pattern_brings_what_names_bring(
                 if there:
                     run_git(store.path, "push", "-q", str(hub), *(f"{oid}:{ref}" for ref, oid in there.items()))
             seen = {name: oids[row[2]] for name, row in zip(names, rows, strict=True) if row[2] is not None}
-            move_all(store.path, [Move(layout.tracking_ref("origin", ref), None, oid) for ref, oid in seen.items()])
+            move_refs(store.path, [Move(layout.tracking_ref("origin", ref), None, oid) for ref, oid in seen.items()])
             remotes._FEW_REFS = limit
             remotes.fetch_refs(store.path, link, [name for name, row in zip(names, rows, strict=True) if row[3]])
             found.append(refs.read_all(store.path))
@@ -380,10 +380,10 @@ def test_what_git_might_not_take_is_never_said_to_it(name: str) -> None:
 
 def test_only_what_is_named_goes(store: Store, link: Connection, hub: Path) -> None:
     one, two = commits(store, 2)
-    move_all(store.path, [Move(HEAD, None, one), Move(SIDE, None, two), Move(TAG, None, one), Move(STONE, None, one)])
+    move_refs(store.path, [Move(HEAD, None, one), Move(SIDE, None, two), Move(TAG, None, one), Move(STONE, None, one)])
     remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     assert at(hub) == {HEAD: one}
-    move_all(store.path, [Move(HEAD, one, two)])
+    move_refs(store.path, [Move(HEAD, one, two)])
     remotes.push_refs(store.path, link, [Move(SIDE, None, one)])
     assert at(hub) == remotes.tracked_refs(store.path, "origin") == {HEAD: one, SIDE: one}
 
@@ -409,7 +409,7 @@ def test_what_the_stores_own_config_says_counts_in_a_push(store: Store, link: Co
 
 def test_a_tracking_ref_that_cannot_be_moved_undoes_no_push(store: Store, link: Connection, hub: Path) -> None:
     one = commits(store, 1)[0]
-    move_all(store.path, [Move(f"{layout.tracking_ref('origin', HEAD)}/deep", None, one)])
+    move_refs(store.path, [Move(f"{layout.tracking_ref('origin', HEAD)}/deep", None, one)])
     remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     assert at(hub) == {HEAD: one}
     assert remotes.tracked_refs(store.path, "origin") == {}
@@ -492,7 +492,7 @@ def both_ways(store: Store, link: Connection, hub: Path) -> None:
     one, two = commits(store, 2)
     remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(STONE, None, one)])
     assert at(hub) == remotes.remote_refs(store.path, link) == {HEAD: one, STONE: one}
-    move_all(store.path, [Move(layout.tracking_ref("origin", HEAD), one, None)])
+    move_refs(store.path, [Move(layout.tracking_ref("origin", HEAD), one, None)])
     remotes.fetch_refs(store.path, link, [HEAD])
     assert remotes.tracked_refs(store.path, "origin") == {HEAD: one, STONE: one}
     remotes.push_refs(store.path, link, [Move(HEAD, one, two), Move(STONE, one, None)])
@@ -593,7 +593,7 @@ def test_the_users_git_runs_nothing_and_adds_nothing(
     one, two = commits(store, 2)
     remotes.add_remote(store.path, "origin", str(hub))
     run_git(hub, "config", "core.hooksPath", str(hub / "hooks"))
-    move_all(store.path, [Move("refs/tags/mine", None, one)])
+    move_refs(store.path, [Move("refs/tags/mine", None, one)])
     link = Connection(remotes.find_remote(store.path, ""), os.environ, lambda piece: None)
     remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, two)])
     assert at(hub) == {HEAD: one, SIDE: two}
@@ -627,7 +627,7 @@ def test_what_the_users_git_says_of_any_remote_of_that_name_sends_and_deletes_no
     for ref, oid in others.items():
         run_git(store.path, "push", "-q", str(hub), f"{oid}:{ref}")
     remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
-    move_all(store.path, [Move("refs/tags/mine", None, one)])
+    move_refs(store.path, [Move("refs/tags/mine", None, one)])
     more = seal / "more"
     more.write_text(f'[remote "origin"]\n\t{REACHED_BY_NAME[setting]}\n')
     said = {

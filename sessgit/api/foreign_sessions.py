@@ -51,7 +51,7 @@ from sessgit.record.source import TranscriptSource, stored_rules
 from sessgit.store import layout, operations, owner, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.secret_filter import Cleaner
 from sessgit.store.store import Store
 

@@ -11,7 +11,7 @@ from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.model.conversation.turn import Cell as RecordedCell
-    from sessgit.store.refs import Move
+    from sessgit.store.operations import Move
 
 _T = TypeVar("_T")
 State = Literal["running", "interrupted", "done", "failed"]

@@ -19,8 +19,7 @@ from sessgit.record import catch_up
 from sessgit.store import ancestry, layout, operations, refs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
-from sessgit.store.operations import Operation
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move, Operation
 
 KEEP = "keep"
 """The label of a session that is archived only by name."""

@@ -21,8 +21,7 @@ from sessgit.model.humanize import format_count
 from sessgit.store import ancestry, layout, locks, operations, refs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index
-from sessgit.store.operations import Operation
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move, Operation
 from sessgit.store.store import Store
 
 _LOCK_WAIT = 10.0
@@ -177,4 +176,4 @@ def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
             with locks.session_lock(store.paths, session, _LOCK_WAIT):
                 pass
     with suppress(MovedError):  # then gc takes them away
-        refs.move_all(store.path, stray_moves(store.path, set(sessions)))
+        operations.move_refs(store.path, stray_moves(store.path, set(sessions)))

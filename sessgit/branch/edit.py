@@ -25,7 +25,7 @@ from sessgit.record.edit_commit import StateEdit
 from sessgit.store import layout, locks, operations, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 LONGEST_LABEL = 50

@@ -29,8 +29,7 @@ from sessgit.model.conversation.turn import Turn
 from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs, secret_filter
 from sessgit.store.context import Homes
-from sessgit.store.operations import FileWrites, Operation
-from sessgit.store.refs import Move
+from sessgit.store.operations import FileWrites, Move, Operation
 from sessgit.store.store import Store, with_newlines
 
 

@@ -12,9 +12,8 @@ from sessgit.model import ids
 from sessgit.model.finding import Finding
 from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, recorder_state, refs
-from sessgit.store.operations import Operation
+from sessgit.store.operations import Move, Operation
 from sessgit.store.private_files import path_exists
-from sessgit.store.refs import Move
 from sessgit.store.store import Store
 
 _MOST_FINDINGS = 20
@@ -78,7 +77,7 @@ def restore_lost(store: Store, session: str = "") -> int:
             if ref.startswith(layout.KEEP) and ref not in current and not store.repo.read_problem(oid)
         ]
         moves = [Move(one.ref, current.get(one.ref), one.oid) for one in (*lost, *kept)]
-        refs.move_all(store.path, [move for move in moves if move.old != move.new])
+        operations.move_refs(store.path, [move for move in moves if move.old != move.new])
     return len(lost)
 
 

@@ -50,10 +50,9 @@ from sessgit.record.source import TranscriptSource, is_at_commit
 from sessgit.store import layout, locks, maintenance, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index, Row
-from sessgit.store.operations import FileWrites, Operation
+from sessgit.store.operations import FileWrites, Move, Operation
 from sessgit.store.private_files import path_exists
 from sessgit.store.recorder_state import AppendIntent, MergeOrigins
-from sessgit.store.refs import Move
 from sessgit.store.store import Store
 
 _MILLISECONDS_LATER = 2

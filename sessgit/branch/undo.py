@@ -16,13 +16,13 @@ from sessgit.store.operations import (
     BACKGROUND,
     PURGE,
     ListedOperation,
+    Move,
     Operation,
     find_operation,
     has_only_end_commits,
     list_operations,
     perform_operation,
 )
-from sessgit.store.refs import Move
 from sessgit.store.store import Store
 
 

@@ -16,7 +16,7 @@ from sessgit.model.progress import Progress, no_progress
 from sessgit.store import fulltext, layout, locks, maintenance, operations, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.maintenance import ObjectCount
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 _LOCK_WAIT = 10.0
@@ -89,7 +89,7 @@ def _prune(context: Context, lock: int) -> tuple[str, ...]:
         deleted = refs.deleted_sessions(store.path)
         kept = _refs_of_sessions(store, deleted)
         _delete_refs(store, {ref for ref, _ in kept})
-        refs.move_all(store.path, delete.stray_moves(store.path, deleted))
+        operations.move_refs(store.path, delete.stray_moves(store.path, deleted))
         context.index.sync()
         fulltext.forget_sessions(store.path, deleted)
         context.index.forget_unreachable()
@@ -125,7 +125,7 @@ def _refs_of_sessions(store: Store, sessions: set[str]) -> set[tuple[str, str]]:
 def _delete_refs(store: Store, names: Collection[str]) -> int:
     tips = refs.read_all(store.path)
     try:
-        refs.move_all(store.path, [Move(ref, tips[ref], None) for ref in names if ref in tips])
+        operations.move_refs(store.path, [Move(ref, tips[ref], None) for ref in names if ref in tips])
     except MovedError as error:
         raise ConflictError("a ref was just changed", "Try again.") from error
     return len(names)

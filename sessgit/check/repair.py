@@ -33,7 +33,7 @@ from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks, operations, recorder_state, refs
 from sessgit.store.context import Context
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 

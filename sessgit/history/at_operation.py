@@ -18,8 +18,7 @@ from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Tips
-from sessgit.store.operations import ListedOperation, Operation
-from sessgit.store.refs import Move
+from sessgit.store.operations import ListedOperation, Move, Operation
 from sessgit.store.store import Store
 
 _BRANCH_SPACES = ((layout.ARCHIVE, True), (layout.HEADS, False))

@@ -32,9 +32,8 @@ from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text, cu
 from sessgit.store import cache_file, layout, locks, maintenance, operations, refs, secret_filter, tempdirs
 from sessgit.store.context import Context, Homes
 from sessgit.store.layout import StorePaths
-from sessgit.store.operations import Operation
+from sessgit.store.operations import Move, Operation
 from sessgit.store.private_files import write_private
-from sessgit.store.refs import Move
 from sessgit.store.store import Store
 
 _LOCK_WAIT = 10.0
@@ -240,7 +239,7 @@ def _purge(context: Context, values: Sequence[str], progress: PurgeProgress, hel
     secret_filter.add_commits(paths, plan.rewriter.commits)
     # Right before the refs move, so that whatever is recorded in between is compared with the same list.
     secret_filter.deny_values(paths, plan.values, now)
-    refs.move_all(store.path, plan.moves)
+    operations.move_refs(store.path, plan.moves)
     # The commits of a purge that was interrupted before its refs moved are still there.
     commits = secret_filter.forget_existing(paths, _reachable_commits(store) if interrupted.since else ())
     files = _StateRewriter(paths, plan.matcher, plan.values, commits, plan.rewriter.keys, result.client)

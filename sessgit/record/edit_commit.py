@@ -13,7 +13,7 @@ from sessgit.model.frozen import frozen
 from sessgit.store import locks, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.objects import Entry
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
 T = TypeVar("T")

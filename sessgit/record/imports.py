@@ -46,8 +46,8 @@ from sessgit.store.backend import PackedRepository
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import Move
 from sessgit.store.pack_file import Pack, is_whole_index, pack_matches_index
-from sessgit.store.refs import Move
 from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
 
@@ -719,7 +719,7 @@ def _create_refs(store: Store, tips: Mapping[str, str]) -> None:
     moves.sort(key=lambda move: (not layout.is_side_branch(move.ref.removeprefix(layout.HEADS)), move.ref))
     try:
         if len(moves) > _FEW_REFS:
-            refs.move_all(store.path, moves, durable=False)
+            operations.move_refs(store.path, moves, durable=False)
             return
     except StoreError as error:
         if isinstance(error, MovedError) or shutil.which("git"):

@@ -26,7 +26,7 @@ from sessgit.replay import compare
 from sessgit.replay.run import CellResult
 from sessgit.store import layout, locks, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 
 SOURCE = "sessgit replay"
 """The source of the cells that a replay adds."""

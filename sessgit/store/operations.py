@@ -1,7 +1,8 @@
 """Operations: what users' commands do to the refs, written to the journal first, and undone later.
 
-A recording is no operation, since nothing that was said is undone. The journal has one JSON object on each line,
-appended; an unreadable line is ignored. `docs/format.md`, "Operations", has the format.
+How several refs are moved at once, and packed, is here too. A recording is no operation, since nothing that was said is
+undone. The journal has one JSON object on each line, appended; an unreadable line is ignored. `docs/format.md`,
+"Operations", has the format.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from sessgit.model.stored_fields import OPTIONAL, Count, EntryId, Hash, Number, 
 from sessgit.store import layout, locks, private_files, refs
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
-from sessgit.store.refs import Move
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
@@ -46,6 +46,67 @@ _COMMANDS_WITHOUT_TEXT = ("archive", "unarchive", "delete", "import", "pull", "b
 _RECORDED_LINE = re.compile(r"^([0-9a-f]{40}) ([0-9]{1,18}) (refs/[^\s]+)$", re.MULTILINE)
 _SETTLING_TRIES, _SETTLING_WAIT = 20, 0.05
 _RECORDED_SPACES = (*layout.REF_SPACES, layout.KEEP)
+
+
+# Moving several refs at once: all of them or none
+#
+# pygit2 moves one ref at a time, so this is git's own transaction (git-update-ref(1), `--stdin`): it locks every ref,
+# checks every old value, and only then writes.
+
+MANY_MOVES = 1000
+"""From this number on, moved refs are packed: each is a file of its own before, and every command reads them."""
+_MOVE_TRIES = 150
+_MOVE_WAIT = 0.02
+_CONCURRENT_MOVE = re.compile("but expected|already exists|unable to resolve reference|reference is missing")
+"""git's messages about a ref that does not hold its old value."""
+
+
+class Move(NamedTuple):
+    """A ref and the commits that it holds before and after; None is no ref."""
+
+    ref: str
+    old: str | None
+    new: str | None
+
+
+def move_refs(store: Path, moves: Sequence[Move], *, durable: bool = True) -> None:
+    """Move refs in one transaction. Raises MovedError, with nothing moved, if one does not hold its old value.
+
+    Another process that moves or packs a ref holds a lock file for a moment. If not `durable`, a power loss may undo
+    the moves.
+    """
+    if not moves:
+        return
+    from sessgit.store import git  # most commands start no child process
+
+    # Else git would first look for each commit's id among the refs, in seven places.
+    settings = ["-c", "core.warnAmbiguousRefs=false", "-c", f"core.fsync={'' if durable else '-'}reference"]
+    script = "".join(("start\n", *map(_update_line, moves), "prepare\n", "commit\n")).encode()
+    for tries_left in reversed(range(_MOVE_TRIES)):
+        with locks.ref_move_lock(StorePaths(store)):
+            code, _, message = git.call(store, [*settings, "update-ref", "--no-deref", "--stdin"], script)
+        if not code:
+            return
+        now = refs.read_all(store)
+        moved = [move for move in moves if now.get(move.ref) != move.old]
+        if moved and (_CONCURRENT_MOVE.search(message) or any(now.get(move.ref) != move.new for move in moved)):
+            raise MovedError(f"{moved[0].ref} was moved by someone else", "Try again.")
+        if moved:
+            raise StoreError(f"only some refs were moved: {message}", refs.move_error_hint(message, ROOM))
+        locked = (".lock" in message or refs.NEW_PACKED in message) and not refs.is_denied(message)
+        if not locked or not tries_left:
+            hint = refs.LOCK_HINT if locked else refs.move_error_hint(message, ROOM)
+            raise StoreError(f"cannot move the refs: {message}", hint)
+        refs.delete_stale_locks(store, [move.ref for move in moves])
+        time.sleep(_MOVE_WAIT)
+
+
+def _update_line(move: Move) -> str:
+    if move.old is None:
+        return f"create {move.ref} {move.new}\n"
+    if move.new is None:
+        return f"delete {move.ref} {move.old}\n"
+    return f"update {move.ref} {move.new} {move.old}\n"
 
 
 # The journal
@@ -292,7 +353,7 @@ def finish_interrupted(store: Store, *, but: Collection[str] = ()) -> bool:
     if not left or not done or len(left) + len(done) < len(moves):
         return False
     with suppress(MovedError):  # another process is doing it
-        refs.move_all(store.path, left)
+        move_refs(store.path, left)
     return True
 
 
@@ -319,7 +380,7 @@ def _perform_locked(store: Store, planned: Operation, held: Mapping[str, str]) -
     if len(steps) == 1 and not kept:
         store.repo.move(*steps[0])
     else:
-        refs.move_all(store.path, [*kept, *steps])  # in this order: after a kill every tip is kept
+        move_refs(store.path, [*kept, *steps])  # in this order: after a kill every tip is kept
     record_new_refs(store.path, {move.ref: move.new for move in moves if not move.old and move.new}, size)
     pack_moved_refs(store.path, len(moves))
     return operation
@@ -467,7 +528,7 @@ def pack_refs(store: Path, lock: int = 0) -> None:
 
 def pack_moved_refs(store: Path, moved: int) -> None:
     """Pack the refs after so many were moved, unless that is few, or another process packs the store."""
-    if moved > refs.MANY_MOVES:
+    if moved > MANY_MOVES:
         with locks.maintenance_lock(StorePaths(store)) as lock:
             if lock:
                 pack_refs(store, lock)

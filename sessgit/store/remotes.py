@@ -26,8 +26,8 @@ from sessgit.store import git, layout, locks, object_scan, operations, refs, tem
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
 from sessgit.store.layout import StorePaths
+from sessgit.store.operations import Move
 from sessgit.store.private_files import rewrite_locked
-from sessgit.store.refs import Move
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9_-])?")
 _REMOTE_SETTING = re.compile(r"remote\.(.+)\.([a-z]+)", re.DOTALL)
@@ -143,7 +143,7 @@ def remove_remote(store: Path, name: str) -> Remote:
             raise NotFoundError(f"there is no remote {name}", "`sessgit remote` lists all remotes.")
         _change_config(store, "--remove-section", f"remote.{name}")
         tracked = refs.read_all(store, layout.tracking_ref(name, ""))
-        refs.move_all(store, [Move(ref, oid, None) for ref, oid in tracked.items()])
+        operations.move_refs(store, [Move(ref, oid, None) for ref, oid in tracked.items()])
     return remote
 
 
@@ -388,7 +388,7 @@ def _delete_tracking_refs(store: Path, remote: str, names: Sequence[str]) -> Non
     for tries_left in reversed(range(_TRIES)):
         known = refs.read_all(store, layout.tracking_ref(remote, "")) if names else {}
         try:
-            return refs.move_all(store, [Move(name, known[name], None) for name in names if name in known])
+            return operations.move_refs(store, [Move(name, known[name], None) for name in names if name in known])
         except MovedError:
             if not tries_left:
                 raise
@@ -425,7 +425,7 @@ def push_refs(store: Path, link: Connection, moves: Sequence[Move]) -> None:
     tracking = ((layout.tracking_ref(link.remote.name, move.ref), move.new) for move in moves)
     changed = [Move(ref, known.get(ref), new) for ref, new in tracking if known.get(ref) != new]
     with suppress(StoreError):  # the push is done, and the next pull updates them
-        refs.move_all(store, changed, durable=False)
+        operations.move_refs(store, changed, durable=False)
     operations.pack_moved_refs(store, len(moves))
 
 

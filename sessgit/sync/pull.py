@@ -16,9 +16,8 @@ from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_bra
 from sessgit.store import layout, operations, recorder_state, refs, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.operations import Operation
+from sessgit.store.operations import Move, Operation
 from sessgit.store.private_files import path_exists
-from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
 from sessgit.sync import session_refs
 from sessgit.sync.session_refs import PullResult, PurgedHistory, SessionRefs, SyncPart, SyncPlan

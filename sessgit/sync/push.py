@@ -15,7 +15,7 @@ from sessgit.record.tip_delivery import BranchChange, deliver_branches
 from sessgit.store import layout, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index, Outline
-from sessgit.store.refs import Move
+from sessgit.store.operations import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.settings import Privacy, RecordConfig, label_of
 from sessgit.store.store import Store

@@ -17,12 +17,11 @@ from sessgit.model.frozen import frozen
 from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, turn_folders
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher
-from sessgit.store import layout, locks, maintenance, object_scan, refs, remotes, secret_filter
+from sessgit.store import layout, locks, maintenance, object_scan, operations, refs, remotes, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.layout import StorePaths
-from sessgit.store.operations import Operation
+from sessgit.store.operations import Move, Operation
 from sessgit.store.private_files import write_private
-from sessgit.store.refs import Move
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 
@@ -308,7 +307,7 @@ class PurgedHistory:
         tracked = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
         gone = {ref: oid for ref, oid in tracked.items() if layout.session_of_ref(ref) in self.refused}
         with suppress(SessgitError):
-            refs.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
+            operations.move_refs(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
             paths = self._store.paths
             with (
                 locks.maintenance_lock(paths, _LOCK_WAIT) as lock,

@@ -12,8 +12,7 @@ from sessgit.cli.frame import DRY_RUN, LIMIT, Answer, argument
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.store import layout, operations
-from sessgit.store.operations import ListedOperation
-from sessgit.store.refs import Move
+from sessgit.store.operations import ListedOperation, Move
 
 _NAMED_FILES = 5
 
