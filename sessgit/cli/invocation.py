@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sessgit.environment import Environment
     from sessgit.history.client_files import LocalPath
     from sessgit.history.resolve import CallerContext
+    from sessgit.model.prices import Price
     from sessgit.store.context import Context
     from sessgit.store.index import Index
     from sessgit.store.settings import Config, Privacy
@@ -130,6 +131,11 @@ class Invocation:
         from sessgit.store.layout import StorePaths
 
         return settings.load_settings(StorePaths(self.env.store))
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """The prices of models."""
+        return self.settings.prices
 
     @cached_property
     def privacy(self) -> Privacy:

@@ -305,8 +305,7 @@ def as_of_headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
     notes = [f"{text.counted(past.later, 'operation')} ago" if past.later else "the last operation"]
     if past.listed.standing == "undone":
         notes.append("undone since")
-    moment = canonical.seconds(operation.time) or 0.0
-    when = time.strftime(text.clock(cli.now, [moment]), time.localtime(moment))
+    when = text.time_of_day(cli.now, canonical.seconds(operation.time))
     before, after = f"As of {when}, after “", f"” ({', '.join(notes)})"
     room = max(12, cli.width - text.width(before) - text.width(after))
     yield from text.paragraph(cli, before + text.cut(_operation_summary(asof), room) + after, "dim")

@@ -164,18 +164,26 @@ def _date(moment: float, now: float) -> str:
     return time.strftime("%d %b" if there.tm_year == time.localtime(now).tm_year else "%b %Y", there).lstrip("0")
 
 
-def at(clock: str, moment: float) -> str:
-    """Return the time in a format of `time.strftime`, or ``""`` for 0, which an unknown time has in a commit."""
-    return time.strftime(clock, time.localtime(moment)) if moment else ""
+class Clock:
+    """Writes times in the shortest form that tells some of them apart: just the hour if all are of today."""
+
+    def __init__(self, now: float, moments: Iterable[float | None]) -> None:
+        times = sorted(filter(None, moments))
+        today, days = time.localtime(now)[:3], {time.localtime(moment)[:3] for moment in (*times[:1], *times[-1:])}
+        if days <= {today}:
+            self._form = "%H:%M"
+        else:
+            self._form = "%d %b %H:%M" if all(day[0] == today[0] for day in days) else "%Y-%m-%d"
+        self.width = len(self(now))
+
+    def __call__(self, moment: float | None) -> str:
+        """Return the time, or ``""`` for None and for 0, which an unknown time has in a commit."""
+        return time.strftime(self._form, time.localtime(moment)) if moment else ""
 
 
-def clock(now: float, moments: Iterable[float]) -> str:
-    """Return a format of `time.strftime` that tells these moments apart; just the hour if all are of today."""
-    times = sorted(filter(None, moments))
-    today, days = time.localtime(now)[:3], {time.localtime(moment)[:3] for moment in (*times[:1], *times[-1:])}
-    if days <= {today}:
-        return "%H:%M"
-    return "%d %b %H:%M" if all(day[0] == today[0] for day in days) else "%Y-%m-%d"
+def time_of_day(now: float, moment: float | None) -> str:
+    """Return a time, with the day if it is not today, or ``""`` if it is unknown."""
+    return Clock(now, [moment])(moment)
 
 
 def plain(words: str) -> list[str]:

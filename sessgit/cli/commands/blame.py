@@ -91,16 +91,16 @@ def _blame_lines(
     width = max(map(text.width, addresses), default=0)
     digits = len(str(lines[-1].number)) if lines else 0
     moments = [_seconds(blame, line) for line in lines]
-    clock = text.clock(cli.now, moments)
-    clock_width = max((len(text.at(clock, moment)) for moment in moments), default=0)
+    times = list(map(text.Clock(cli.now, moments), moments))
+    time_width = max(map(len, times), default=0)
     name_width = _WIDE_NAME if cli.width >= _WIDE else _NAME
-    for line, address, moment in zip(lines, addresses, moments, strict=True):
+    for line, address, time in zip(lines, addresses, times, strict=True):
         author = blame.author(line)
         style = "yellow" if author else "dim"
         start = cli.paint(style, address.ljust(width))
         if not short:
             name = text.fit(_name(line, author, explain=explain), name_width)
-            start += cli.paint("dim", f" ({name} {text.at(clock, moment).rjust(clock_width)} ")
+            start += cli.paint("dim", f" ({name} {time.rjust(time_width)} ")
         else:
             start += " "
         code = canonical.printable(canonical.without_sequences(line.line.text))

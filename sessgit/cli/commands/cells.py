@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -212,14 +211,12 @@ def _why_lines(
         earlier = text.counted(len(history.steps) - len(steps), "earlier step")
         yield cli.paint("dim", f"({earlier} not shown: -n shows more)")
     lines = cells_page.CellLines(cli, branch.state.project, [step.node for step in steps], details)
-    moments = [moment for detail in details.values() if (moment := canonical.seconds(detail.time)) is not None]
-    clock = text.clock(cli.now, moments)
+    clock = text.Clock(cli.now, (canonical.seconds(detail.time) for detail in details.values()))
     for step in steps:
         detail = details.get(step.node.address, NO_DETAIL)
         mark, style = _STYLES[step.what]
         start = cli.paint(style, mark) + lines.start(step.node)
-        moment = canonical.seconds(detail.time) if cli.width >= _NARROW else None
-        end = "" if moment is None else time.strftime(clock, time.localtime(moment))
+        end = clock(canonical.seconds(detail.time)) if cli.width >= _NARROW else ""
         yield text.spread(start, _about(step, detail), cli.paint("dim", end), cli.width)
         if step.what == "wrote":
             yield from _around(cli, branch, step, lines.address + 4, full=full)

@@ -53,7 +53,7 @@ def run(
     def document() -> dict[str, object]:
         from sessgit.history.code.difference import code_json, code_patch
 
-        value = diffs.diff_json(cli.store, difference, cli.settings.prices)
+        value = diffs.diff_json(cli.store, difference, cli.prices)
         if code:
             diff = compared()
             value["code"] = code_json(diff) | ({"patch": code_patch(diff, os.environ)} if patch else {})
@@ -169,7 +169,7 @@ class _Page:
     def cost(self) -> Iterator[str]:
         parts = {}
         for mark, side in self.sides:
-            dollars = text.money(prices.token_cost(side.tokens_by_model, self.cli.settings.prices))
+            dollars = text.money(prices.token_cost(side.tokens_by_model, self.cli.prices))
             tokens = text.tokens(text.new_tokens(side.tokens))
             turns = text.counted(len(side.own_rows), "turn")
             parts[mark] = "  ".join(filter(None, [turns, tokens, dollars])) if side.own_rows else turns

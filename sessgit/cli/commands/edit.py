@@ -260,13 +260,13 @@ def _tag_table(cli: Invocation, known: list[Tag]) -> Iterator[str]:
         yield "No tags yet: sessgit tag NAME [ADDRESS]"
         return
     turns = [_turn(cli, each) for each in known]
-    clock = text.clock(cli.now, [time for _, time in turns])
+    clock = text.Clock(cli.now, [time for _, time in turns])
     rows = [
         (
             text.clean(each.name),
             _tagged(cli, each),
             title or ("" if each.turn else "(the start)" if each.branch else "(no conversation here)"),
-            text.at(clock, time),
+            clock(time),
         )
         for each, (title, time) in zip(known, turns, strict=True)
     ]

@@ -144,7 +144,7 @@ def _data(cli: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
         for part in lines.left_out:
             render.tell(f"Left out: {part}.")
         return [lines.data]
-    source, prices = (cli.context, task.choice, task.rows), cli.settings.prices
+    source, prices = (cli.context, task.choice, task.rows), cli.prices
     if task.format == "json":
         parts = export.render_json(*export.export_document(*source, prices, progress))
     else:
@@ -176,7 +176,7 @@ def _export_project(
     cli.check_recorded()
     project, folder = cli.folder(project), Path(output).absolute()
     choice = TreeFilter(folder=project, archived=True, fold=False)
-    forest = tree.build_forest(cli.index, choice, cli.settings.prices)
+    forest = tree.build_forest(cli.index, choice, cli.prices)
     branches = [node.branch for family in forest.families for node in family.nodes if node.branch.state.turns]
     if not branches:
         raise NotFoundError(f"no conversations in {project}", "`sessgit ls --all` lists those of all projects.")

@@ -123,7 +123,7 @@ def _scratch_context(cli: Invocation) -> Iterator[Context]:
     """Yield a context with a scratch store that has what the store has, if there is one."""
     other = cli.env.store if cli.has_store else None
     with scratch_store.scratch_store(other) as scratch, closing(Index(scratch.path, lambda: scratch)) as index:
-        yield Context(index, cli.env.homes, cli.privacy, os.environ, lambda: cli.now, cli.settings.prices)
+        yield Context(index, cli.env.homes, cli.privacy, os.environ, lambda: cli.now, cli.prices)
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property
@@ -24,7 +23,6 @@ from sessgit.history.resolve import tags_by_commit
 from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.session import is_terse
-from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.index import Branch, Row
 
@@ -73,9 +71,7 @@ def run(
         raise UsageError("log shows one conversation.", hint)
     asof = operands.as_of(cli, at_op)
     target = operands.target_as_of(cli, asof, address)
-    commits = None
-    if paths:
-        commits = operands.commits(cli, paths)
+    commits = operands.commits(cli, paths) if paths else None
     selection = logs.TurnFilter(parse_time(since, cli.now), tool, commits)
     if graph and (selection.narrows or reverse):
         raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
@@ -85,23 +81,24 @@ def run(
     def document() -> dict[str, object]:
         rows = [(log.branch.tip, row) for row in log.rows]
         if rewound:
-            sides = (side for turn in sorted(log.left) for side in log.left[turn])
+            sides = chain.from_iterable(log.left[turn] for turn in sorted(log.left))
             rows += [(side.branch.tip, row) for side in sides for row in _side_rows(cli, side)]
-        prices = cli.settings.prices
+        prices = cli.prices
         turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
         session = views.session_json(log.branch, prices)
         return {"session": session, "turns": turns, "at_op": operands.as_of_json(asof)}
 
     headline = operands.as_of_headline(cli, asof)
     if graph:
-        lines = _graph_lines(
-            cli, [branch for branch, _ in logs.session_family(cli.index, target.branch)], limit, rewound=rewound
-        )
+        family = [branch for branch, _ in logs.session_family(cli.index, target.branch)]
+        lines = _graph_lines(cli, family, limit, rewound=rewound)
     elif oneline:
         remarks = () if cli.json else headline  # standard output has addresses only
         return Answer(document, _oneline_lines(cli, log, reverse=reverse), remarks)
     else:
-        lines = _log_lines(cli, log, _LogOptions(reverse, rewound, texts, limit))
+        lines = _header(cli, log)
+        if limit != 0:
+            lines = chain(lines, [""], _turn_lines(cli, log, reverse=reverse, rewound=rewound, texts=texts))
     return Answer(document, chain(headline, lines))
 
 
@@ -113,39 +110,17 @@ _LONGEST = 1000
 """Characters of an answer's first line that are looked at before it is cut."""
 
 
-@frozen
-class _LogOptions:
-    """The order of the turns, and what is shown with each; `limit` is 0 for the header alone."""
-
-    reverse: bool = False
-    rewound: bool = False
-    texts: bool = False
-    limit: int | None = None
-
-
-def _log_lines(cli: Invocation, log: BranchLog, options: _LogOptions) -> Iterator[str]:
-    """Yield the whole page; newest turn first, like git's log."""
-    yield from _header(cli, log)
-    if options.limit == 0:
-        return
-    yield ""
+def _turn_lines(cli: Invocation, log: BranchLog, *, reverse: bool, rewound: bool, texts: bool) -> Iterable[str]:
+    """Return the turns with what happened around them; newest turn first, like git's log."""
     if not log.rows:
-        yield "No matching turns." if log.branch.state.turns else "No turns yet."
-        return
-    page = _LogPage(cli, log, options)
-    start = page.side_lines(0) if log.rows[0].turn == 1 else []
-    if options.reverse:
-        yield from start
-    for row in log.rows if options.reverse else reversed(log.rows):
-        yield from page.block(row)
-    if not options.reverse:
-        yield from start
+        return ["No matching turns." if log.branch.state.turns else "No turns yet."]
+    return _LogPage(cli, log, reverse=reverse, rewound=rewound, texts=texts).lines()
 
 
 def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
     state, name = log.branch.state, cli.ident(log.branch.name)
     tokens = text.tokens(text.new_tokens(views.total_tokens(state)))
-    cost = text.money(views.session_cost(state, cli.settings.prices))
+    cost = text.money(views.session_cost(state, cli.prices))
     total = ", ".join(filter(None, (text.counted(state.turns, "turn"), f"{tokens} tokens", cost)))
     model = next((model for row in reversed(log.rows) if (model := row.trailer("Model"))), "")
     project = text.clean(cli.short(state.project))
@@ -188,13 +163,13 @@ def _side_rows(cli: Invocation, side: SideBranch) -> list[Row]:
 class _LogPage:
     """Draws turns with what happened around them, in columns that fit all of them."""
 
-    def __init__(self, cli: Invocation, log: BranchLog, options: _LogOptions) -> None:
-        self.cli, self.log, self.options = cli, log, options
+    def __init__(self, cli: Invocation, log: BranchLog, *, reverse: bool, rewound: bool, texts: bool) -> None:
+        self.cli, self.log = cli, log
+        self.reverse, self.rewound, self.texts = reverse, rewound, texts
         self.paint, self.tags = cli.paint, tags_by_commit(cli.index)
         self.number = max(len(str(row.turn)) for row in log.rows)
-        self.clock = text.clock(cli.now, (row.time for row in log.rows))
-        self.clock_width = len(time.strftime(self.clock, time.localtime(cli.now)))
-        room = cli.width - self.number - self.clock_width - _TOKENS - 8
+        self.clock = text.Clock(cli.now, (row.time for row in log.rows))
+        room = cli.width - self.number - self.clock.width - _TOKENS - 8
         used = {row.trailer("Tools") for row in log.rows}
         widest = max(text.width(text.tools(parse_tools(tools), 32)) for tools in used)
         self.tools = 0 if cli.width < _NARROW else min(max(14, room // 4), 32, widest)
@@ -210,38 +185,43 @@ class _LogPage:
         """The branches that were merged, with the turn after each merge; turns that were picked are in none."""
         return set(list_merges(self.cli.store, self.log.branch))
 
-    def block(self, row: Row) -> list[str]:
-        """Return a turn with its texts, and the lines before and after it, in the order of the page."""
-        compacted = [self._note("┊", "the conversation was compacted")] if row.compacted else []
-        title = self.cli.index.title(row)
-        turn = [self._turn(row, title), *(self._texts(row) if self.options.texts else self._answer_line(row, title))]
-        after = [*self.side_lines(row.turn), *self._merges_after(row)]
-        return [*compacted, *turn, *after] if self.options.reverse else [*after, *turn, *compacted]
+    def lines(self) -> Iterable[str]:
+        """Return the whole page."""
+        start = self._side_lines(0) if self.log.rows[0].turn == 1 else []
+        return self._in_order([start, *chain.from_iterable(map(self._turn_parts, self.log.rows))])
 
-    def side_lines(self, turn: int) -> list[str]:
+    def _in_order(self, parts: Sequence[Iterable[str]]) -> Iterable[str]:
+        """Return the lines of parts, of which the oldest is first, in the order of the page."""
+        return chain.from_iterable(parts if self.reverse else reversed(parts))
+
+    def _turn_parts(self, row: Row) -> Iterator[list[str]]:
+        """Yield what was before a turn, the turn with its texts, and what came after it."""
+        yield [self._note("┊", "the conversation was compacted")] if row.compacted else []
+        title = self.cli.index.title(row)
+        yield [self._turn(row, title), *(self._texts(row) if self.texts else self._answer_line(row, title))]
+        yield [*self._side_lines(row.turn), *self._merges_after(row)]
+
+    def _side_lines(self, turn: int) -> list[str]:
         """Return the rewinds, other versions and forks after a turn."""
         lines: list[str] = []
         drawn = set[str]()
         for side in self.log.left.get(turn, ()):
             lines.append(self._note("┊", f"{text.side_branch_phrase(side)}: {self.cli.ident(side.branch.name)}"))
-            if self.options.rewound:
+            if self.rewound:
                 lines += self._side_branch(side)
                 drawn.add(side.branch.name)
         forks = self.log.forks.get(turn, ())
         return lines + [self._fork(fork) for fork in forks if fork.left.turn == turn or fork.left.branch not in drawn]
 
-    def _side_branch(self, side: SideBranch) -> Iterator[str]:
-        """Yield the turns of a side branch with their forks."""
-        rows = _side_rows(self.cli, side)
+    def _side_branch(self, side: SideBranch) -> Iterable[str]:
+        """Return the turns of a side branch with their forks."""
+        parts = list[list[str]]()
         forks = [fork for fork in self.log.forks.get(side.turn, ()) if fork.left.branch == side.branch.name]
-        for row in rows if self.options.reverse else reversed(rows):
-            turn = self._turn(row, self.cli.index.title(row), "○")
-            after = [
-                self._fork(replace(fork, turn=row.turn, cell=fork.left.cell))
-                for fork in forks
-                if fork.left.turn == row.turn
-            ]
-            yield from [turn, *after] if self.options.reverse else [*after, turn]
+        for row in _side_rows(self.cli, side):
+            parts.append([self._turn(row, self.cli.index.title(row), "○")])
+            here = (replace(fork, turn=row.turn, cell=fork.left.cell) for fork in forks if fork.left.turn == row.turn)
+            parts.append(list(map(self._fork, here)))
+        return self._in_order(parts)
 
     def _merges_after(self, row: Row) -> Iterator[str]:
         """Yield what was merged after the turn, or with the turns that end with it."""
@@ -266,7 +246,7 @@ class _LogPage:
 
     def _fork(self, fork: ForkEntry) -> str:
         state = fork.branch.state
-        moment = text.at(self.clock, canonical.seconds(state.created) or 0).ljust(self.clock_width)
+        moment = self.clock(canonical.seconds(state.created)).ljust(self.clock.width)
         start = self.paint("dim", text.fit("├─", self.number + 4) + moment)
         name = self.paint("yellow", self.cli.ident(fork.branch.name))
         place = f"  (at {text.clean(fork.cell)})" if fork.cell else ""
@@ -276,7 +256,7 @@ class _LogPage:
 
     def _turn(self, row: Row, title: str, mark: str = "●") -> str:
         paint, new = self.paint, text.new_tokens(row.tokens)
-        number, moment = str(row.turn).ljust(self.number), text.at(self.clock, row.time).ljust(self.clock_width)
+        number, moment = str(row.turn).ljust(self.number), self.clock(row.time).ljust(self.clock.width)
         prompt = text.clean(title)
         if names := self.tags.get(row.commit):
             tags = text.cut("".join(f"  ({text.clean(name)})" for name in names), self.prompt // 2)
@@ -298,7 +278,7 @@ class _LogPage:
             return []
         with suppress(SessgitError):  # damaged lines do not keep the other turns from being listed
             if answer := canonical.one_line(views.read_turn(self.cli.store, self.log.branch.tip, row).answer, _LONGEST):
-                indent = self.number + self.clock_width + 6
+                indent = self.number + self.clock.width + 6
                 return [" " * indent + self.paint("dim", text.cut(text.clean(answer), self.cli.width - indent))]
         return []
 
@@ -348,23 +328,21 @@ def _graph_lines(cli: Invocation, family: list[Branch], limit: int | None, *, re
 def _commit_lines(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
     """Yield the turns that led to a commit of the project, oldest first."""
     yield f"{cli.paint('bold', commit[:8])}  ·  lines by {text.counted(len(turns), 'turn')}"
-    clock = text.clock(cli.now, [turn.author.row.time for turn in turns])
+    clock = text.Clock(cli.now, [turn.author.row.time for turn in turns])
     rows = []
     for turn in turns:
         first, *others = turn.lines
         lines = text.counted(sum(turn.lines.values()), "line")
         where = f"{lines} in {text.clean(first)}" + (f", {len(others)} more" if others else "")
         row = turn.author.row
-        rows.append(
-            (f"{cli.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
-        )
+        rows.append((f"{cli.ident(row.branch)}@{row.turn}", clock(row.time), text.clean(turn.author.prompt), where))
     columns = (Column("yellow"), Column("dim"), Column(least=8), Column("dim", least=16))
     yield from text.table(cli, columns, rows)
 
 
 def _commit_json(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
     """Return what `log --commit --json` prints."""
-    prices = cli.settings.prices
+    prices = cli.prices
     turns_json = [
         views.turn_json(one.author.row, views.read_turn(cli.store, one.author.branch.tip, one.author.row), prices)
         | {"project_lines": [{"path": path, "lines": lines} for path, lines in one.lines.items()]}

@@ -93,7 +93,7 @@ def run(
         reverse=reverse,
     )
     most = limit if limit is not None or cli.json else _LISTED
-    listing = ls.list_sessions(cli.index, query, most, offset, cli.settings.prices)
+    listing = ls.list_sessions(cli.index, query, most, offset, cli.prices)
     return Answer(
         lambda: {"sessions": page.as_json(cli, listing)},
         page.full(cli, listing, folded=limit is None),

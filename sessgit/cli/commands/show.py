@@ -53,7 +53,7 @@ def run(
         return None
     if kept is not None:
         return _kept(cli, target, kept)
-    context, branch, prices = cli.context, target.branch, cli.settings.prices
+    context, branch, prices = cli.context, target.branch, cli.prices
     detail = ShowOptions(thinking, full)
     if target.turn is None:
         progress = render.progress(cli, "Reading")
@@ -134,7 +134,7 @@ def _turn_lines(cli: Invocation, shown: ShownTurn, options: ShowOptions) -> Iter
     """Yield the turn from its prompt to its answer."""
     row, content = shown.row, shown.content
     name = f"{cli.ident(shown.branch.name)}@{row.turn}"
-    cost = text.money(prices.token_cost(content.tokens, cli.settings.prices) if content.tokens else None)
+    cost = text.money(prices.token_cost(content.tokens, cli.prices) if content.tokens else None)
     used = ", ".join(filter(None, [_new_tokens(content.total), cost]))
     when = _clock(cli, content.time, row.time)
     yield from text.heading(
@@ -266,7 +266,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> It
 
 def _session_facts(cli: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
     """Yield where and when it took place, how large it is, and what each model used."""
-    state, known_prices = shown.state, cli.settings.prices
+    state, known_prices = shown.state, cli.prices
     branch = f"branch {text.clean(state.git_branch, 100)}" if state.git_branch else ""
     yield "Project", [text.clean(cli.short(state.project), 300), branch]
     yield "Time", _times(cli, shown)
@@ -396,8 +396,7 @@ def _of(noun: str, number: int | None, limit: int | None) -> str:
 def _span(cli: Invocation, began: str, ended: str) -> str:
     """`02 Mar 11:40 – 12:10`, or one time if both are shown alike."""
     moments = [moment for moment in map(canonical.seconds, (began, ended)) if moment is not None]
-    clock = text.clock(cli.now, moments)
-    shown = list(dict.fromkeys(time.strftime(clock, time.localtime(moment)) for moment in moments))
+    shown = list(dict.fromkeys(map(text.Clock(cli.now, moments), moments)))
     if len(shown) == 2 and time.localtime(moments[0])[:3] == time.localtime(moments[1])[:3]:
         shown[1] = time.strftime("%H:%M", time.localtime(moments[1]))
     return " – ".join(shown)
@@ -405,5 +404,4 @@ def _span(cli: Invocation, began: str, ended: str) -> str:
 
 def _clock(cli: Invocation, moment: str, otherwise: float) -> str:
     """Return the RFC 3339 time as a person reads it; if there is none, the other one."""
-    seconds = canonical.seconds(moment) or otherwise
-    return text.at(text.clock(cli.now, [seconds]), seconds)
+    return text.time_of_day(cli.now, canonical.seconds(moment) or otherwise)

@@ -144,7 +144,7 @@ def _tally_json(cli: Invocation, by: GroupBy | None, tally: UsageTally) -> dict[
 
 def _part_json(cli: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
     """Return the numbers of a part; null where a tool or a model has none of its own."""
-    cost, is_tool = stats.part_cost(part, cli.settings.prices), by == "tool"
+    cost, is_tool = stats.part_cost(part, cli.prices), by == "tool"
     return {
         "turns": part.turns,
         "tokens": None if is_tool else part.total.as_json(),
@@ -158,7 +158,7 @@ def _part_json(cli: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str
 
 def _group(cli: Invocation, shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
     tallies = stats.tally_by(shares, by)
-    return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, cli.settings.prices)
+    return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, cli.prices)
 
 
 def _periods(cli: Invocation, shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
@@ -194,7 +194,7 @@ def _target(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> 
 
 class _Page:
     def __init__(self, cli: Invocation, shares: list[TurnShare]) -> None:
-        self.cli, self.shares, self.prices = cli, shares, cli.settings.prices
+        self.cli, self.shares, self.prices = cli, shares, cli.prices
         self.total = stats.tally_shares(shares)
         self.is_priced = not stats.part_cost(self.total.whole, self.prices).unpriced
 

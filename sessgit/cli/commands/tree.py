@@ -54,10 +54,10 @@ def run(
         live=live,
         fold=not cli.json,
     )
-    forest = tree.build_forest(cli.index, query, cli.settings.prices)
+    forest = tree.build_forest(cli.index, query, cli.prices)
     options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
-        lambda: tree.forest_json(forest, live, cli.settings.prices) | {"at_op": operands.as_of_json(asof)},
+        lambda: tree.forest_json(forest, live, cli.prices) | {"at_op": operands.as_of_json(asof)},
         chain(operands.as_of_headline(cli, asof), full(cli, forest, options)),
     )
 

@@ -88,9 +88,7 @@ _PHRASES = {
 def full(cli: Invocation, events: Sequence[WatchEvent], now: float) -> Iterator[str]:
     """Yield the lines, each as wide as the terminal at most."""
     for event in events:
-        recorded = canonical.seconds(event.time)
-        moment = now if recorded is None else recorded
-        stamp = time.strftime(text.clock(now, [moment]), time.localtime(moment))
+        stamp = text.time_of_day(now, canonical.seconds(event.time) or now)
         turn = f"@{event.turn}" if event.turn is not None and event.event in _WITH_TURN else ""
         address = canonical.printable(layout.short_name(event.session) + turn).ljust(_ADDRESS)
         start = f"{cli.paint('dim', stamp)}  {cli.paint('yellow', address)}  "

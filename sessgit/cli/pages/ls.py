@@ -46,7 +46,7 @@ def as_json(cli: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
     """Return what `ls --json` prints."""
     return [
         {
-            **views.session_json(entry.branch, cli.settings.prices),
+            **views.session_json(entry.branch, cli.prices),
             "merged_into": list(entry.merged),
             "missing_turns": entry.elsewhere,
         }
@@ -92,7 +92,7 @@ def _row(cli: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, 
         (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + text.title(state)).ljust(_LEAST),
         text.counted(state.turns, "turn"),
         text.ago(cli, entry.accessed or state.updated),
-        text.money(views.session_cost(state, cli.settings.prices)),
+        text.money(views.session_cost(state, cli.prices)),
         "● live" if state.agent_id in query.live else "",
         ", ".join(_notes(cli, entry, query)),
     )
