@@ -13,9 +13,9 @@ def main() -> None:
     gc.set_threshold(500_000)
     try:
         if sys.argv[1:2] == ["--brief"]:
-            from sessgit.cli import captured
+            from sessgit.cli import answer
 
-            captured.brief(sys.argv[2:])
+            answer.brief(sys.argv[2:])
         if sys.argv[1:] == ["mcp"]:
             from sessgit.cli import mcp  # without the rest: every open client starts one
 

@@ -13,7 +13,7 @@ from programs import transcript
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.cli.pages import cells as pages
+from sessgit.cli.commands import cells as pages
 from sessgit.history import views
 from sessgit.history.cells import NO_DETAIL, Node
 from sessgit.model.conversation.session import Budget, Session, Unified

@@ -18,7 +18,7 @@ from shell import on_terminal
 from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
-from sessgit.cli.pages import code_diff as page
+from sessgit.cli.commands import diff as page
 from sessgit.history.code import difference
 
 ONE, TWO = SESSION, OTHER
@@ -130,7 +130,7 @@ def test_what_a_patch_holds_steers_no_terminal(coded: Coded) -> None:
 def test_on_a_terminal_it_is_coloured_as_by_git() -> None:
     here = on_terminal(invocation.read(), colour=True)
     data = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ def f():\n-- a\n+\x1b[1m\n same\n\\ No newline\n"
-    assert list(page.patch(here, data)) == [
+    assert list(page.patch_lines(here, data)) == [
         "\033[1mdiff --git a/x b/x\033[0m",
         "\033[1m--- a/x\033[0m",
         "\033[1m+++ b/x\033[0m",

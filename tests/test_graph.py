@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.cli.pages import rails
+from sessgit.cli import text
 from sessgit.errors import DamageError
 from sessgit.model import dependency_graph
 
@@ -165,7 +165,7 @@ def test_the_work_grows_with_the_graph(ask: Callable[[dict[Key, list[Key]]], obj
 @given(dags(shuffled=False))
 def test_a_drawing_has_every_cell_once_and_stays_narrow(needs: Needs) -> None:
     known = {key: [other for other in dict.fromkeys(wanted) if other in needs] for key, wanted in needs.items()}
-    drawn = list(rails.draw_cells(known))
+    drawn = list(text.draw_cells(known))
     assert [key for _, key, _ in drawn if key] == list(reversed(needs))
     assert all(len(line) < 2 * 10 for line, _, _ in drawn)
     assert all(("●" in line) == bool(key) for line, key, _ in drawn)
@@ -175,7 +175,7 @@ def test_a_drawing_has_every_cell_once_and_stays_narrow(needs: Needs) -> None:
 def test_more_edges_than_rails() -> None:
     """Those without a rail are told, and begin anew where they stand."""
     needs = {"a": [], **{f"b{number}": ["a"] for number in range(10)}, "c": [f"b{number}" for number in range(10)]}
-    assert [f"{line}  {key}  {left_out}" for line, key, left_out in rails.draw_cells(needs)][:5] == [
+    assert [f"{line}  {key}  {left_out}" for line, key, left_out in text.draw_cells(needs)][:5] == [
         "●  c  ['b1', 'b0']",
         "├─┬─┬─┬─┬─┬─┬─╮    []",
         "● │ │ │ │ │ │ │  b9  []",
@@ -187,7 +187,7 @@ def test_more_edges_than_rails() -> None:
 def test_rails_that_meet_and_part() -> None:
     needs = {"1": [], "2": ["1"], "3": ["1"], "4": ["3", "2"], "5": ["4", "2"], "6": ["4", "3"], "7": ["6", "5"]}
     assert (
-        "\n".join(f"{line.ljust(6)} {key}".rstrip() for line, key, _ in rails.draw_cells(needs))
+        "\n".join(f"{line.ljust(6)} {key}".rstrip() for line, key, _ in text.draw_cells(needs))
         == """\
 ●      7
 ├─╮

@@ -15,7 +15,7 @@ from shell import Shell
 
 from sessgit import __version__
 from sessgit.agents.hook_settings import CELL_EVENTS, HOOK_EVENTS
-from sessgit.cli import app, captured
+from sessgit.cli import answer, app
 from sessgit.record.install import install, prepare, uninstall
 
 HOOKS = Path(__file__).parents[1] / "hooks"
@@ -215,7 +215,7 @@ def test_what_the_plugin_adds_to_the_client() -> None:
 def brief(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """What a command prints with --brief, which never fails."""
     with pytest.raises(SystemExit) as left:
-        captured.brief(words)
+        answer.brief(words)
     said = capsys.readouterr()
     assert (left.value.code, said.err) == (0, "")
     return said.out

@@ -15,8 +15,7 @@ from shown import document
 from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
-from sessgit.cli.pages.turn_pieces import duration
-from sessgit.cli.text import plain, wrap
+from sessgit.cli.text import duration, plain, wrap
 from sessgit.store import cache_file
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths

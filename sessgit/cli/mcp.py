@@ -183,12 +183,12 @@ def _problem(tool: _Tool, arguments: object) -> str:
 
 def _run(commands: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """Return what the commands print, without secrets, and whether the first one failed."""
-    from sessgit.cli import captured
+    from sessgit.cli import answer
     from sessgit.redact import replacer
 
     texts, failed = list[str](), False
     for number, words in enumerate(commands):
-        done = captured.run(words)
+        done = answer.run(words)
         is_failure = done.exit_code != 0 and not (words[0] == "search" and done.exit_code == 1)  # nothing was found
         failed = failed or (is_failure and not number)
         if not is_failure or not number:
@@ -254,12 +254,12 @@ def _options(arguments: Json, *names: str) -> list[str]:
 
 
 def _search(arguments: Json) -> list[list[str]]:
-    from sessgit.cli import captured
+    from sessgit.cli import answer
 
     words, session = [arguments["words"]], _current()
     if "file" in arguments:
         words.append('"{}"'.format(arguments["file"].replace('"', " ")))
-    left_out = [f"--without={session}"] if session and captured.run(["id", session]).exit_code == 0 else []
+    left_out = [f"--without={session}"] if session and answer.run(["id", session]).exit_code == 0 else []
     return [["search", *_options(arguments, "project", "since", "limit"), *left_out, "--", *words]]
 
 

@@ -1,12 +1,12 @@
 """What pages are made of: words, numbers and times as a person reads them, texts that fit their place on a terminal,
-and blocks of them: headings, labelled fields, paragraphs and tables."""
+and blocks of them: headings, labelled fields, paragraphs, tables and rails."""
 
 from __future__ import annotations
 
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ _WORD = re.compile(r"\S+|\s+")
 _COLOUR = re.compile(r"\033\[[0-9;]*m")
 _PAINTED = re.compile(r"(\033\[[0-9;]*m)(.*)\033\[0m", re.DOTALL)
 _DAY = 86_400
+_LONGEST = 2000
+"""Characters of a line that are looked at before it is cut."""
 
 
 def without_colours(line: str) -> str:
@@ -245,6 +247,30 @@ def tools(calls: Mapping[str, int], columns: int) -> str:
     return shown
 
 
+def duration(seconds: float | None) -> str:
+    """`0.4s`, `12s`, `3m 20s`, `2h 5m`; nothing if it is not known."""
+    if seconds is None:
+        return ""
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest}s"
+    return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
+
+
+def path(cli: Invocation, project: str, name: str, columns: int) -> str:
+    """Return a file's path below the project, or with `~` for the home; a long one is cut at its start."""
+    below = name.removeprefix(f"{project.rstrip('/')}/") if project.rstrip("/") else name
+    return cut_start(clean(cli.short(below), _LONGEST), columns)
+
+
+def subject(cli: Invocation, project: str, about: str, file: str, columns: int) -> str:
+    """Return what a call is about: the path of its file, or its most telling argument."""
+    about = about[:_LONGEST]
+    return path(cli, project, file, columns) if file and about == file else cut(clean(about), columns)
+
+
 @cache
 def _columns(char: str) -> int:
     if unicodedata.combining(char) or char in "\u200b\u200d\ufe0f\ufe0e":
@@ -368,3 +394,80 @@ def fit_widths(columns: Sequence[Column], needed: Sequence[int], room: int) -> l
 
 def _line_width(widths: Sequence[int]) -> int:
     return sum(width + 2 for width in widths if width) - 2
+
+
+_MOST_RAILS = 8
+"""So many rails at once leave room for words at 60 columns; edges beyond them are named, not drawn."""
+
+
+def draw_turns(parents: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield rails and the key of the turn on them, or ``""`` where rails only meet.
+
+    `parents` maps keys, the newest first, to the key of the turn before, or to ``""``.
+    """
+    rails: list[str] = []
+    """For each rail the key of the turn that it leads down to."""
+    for key, parent in parents.items():
+        ends = [place for place, end in enumerate(rails) if end == key]
+        if not ends:
+            ends = [len(rails)]
+            rails.append(key)
+        if len(ends) > 1:
+            yield _meeting(len(rails), ends), ""
+            for place in reversed(ends[1:]):
+                del rails[place]
+        yield " ".join("●" if place == ends[0] else "│" for place in range(len(rails))), key
+        rails[ends[0] : ends[0] + 1] = [parent] if parent else []
+
+
+def draw_cells(needs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield rails, the key of the cell on them or ``""`` where rails only meet or part, and the needs without a rail.
+
+    `needs` maps keys, in the order of execution, to keys before them. The last key is drawn first.
+    """
+    place = {key: number for number, key in enumerate(needs)}
+    rails: list[str] = []
+    """For each rail the key that it leads down to; no two lead to the same one."""
+    for key in reversed(list(needs)):
+        if key not in rails:
+            rails.append(key)
+        own = rails.index(key)
+        others = sorted(needs[key], key=place.__getitem__, reverse=True)
+        joined = [number for number, other in enumerate(rails) if other in others]
+        new = [other for other in others if other not in rails]
+        room = max(0, _MOST_RAILS - len(rails) + (own < _MOST_RAILS))
+        drawn = new[:room]
+        yield " ".join("●" if number == own else "│" for number in range(len(rails))), key, new[room:]
+        rails += drawn[1:]
+        if joined or len(drawn) > 1:
+            yield _across_rails(len(rails), own, joined, max(0, len(drawn) - 1), ends=not drawn), "", []
+        rails[own : own + 1] = drawn[:1]
+
+
+def _meeting(rails: int, ends: Sequence[int]) -> str:
+    """`├─╯` where rails that lead to the same turn become one, across others that continue."""
+    return _joined_rails(rails, dict.fromkeys(ends, "┴") | {ends[0]: "├", ends[-1]: "╯"})
+
+
+def _across_rails(rails: int, own: int, joined: Collection[int], new: int, *, ends: bool) -> str:
+    """Return a line from a rail, which may end there, to others that continue, and to new ones on the right."""
+    touched = {own, *joined, *range(rails - new, rails)}
+    left, right, marks = min(touched), max(touched), dict[int, str]()
+    for number in touched:
+        if number >= rails - new:
+            marks[number] = "╮" if number == right else "┬"
+        elif number == own and ends:
+            marks[number] = "╰" if number == left else "╯" if number == right else "┴"
+        else:
+            marks[number] = "├" if number == left else "┤" if number == right else "┼"
+    return _joined_rails(rails, marks)
+
+
+def _joined_rails(rails: int, marks: Mapping[int, str]) -> str:
+    """Return a line from the first of the marked rails to the last one, across those between them."""
+    left, right = min(marks), max(marks)
+    line = (
+        marks.get(number, "┼" if left < number < right else "│") + ("─" if left <= number < right else " ")
+        for number in range(rails)
+    )
+    return "".join(line).rstrip()

@@ -13,9 +13,9 @@ from sessgit.branch import edit
 from sessgit.branch.archive import ArchiveResult, OldSessions
 from sessgit.branch.delete import DeletionPlan
 from sessgit.cli import frame, operands, render, text
+from sessgit.cli.commands.ls import moved_lines
 from sessgit.cli.frame import ADDRESSES, DRY_RUN, YES, Answer, option, parse_time
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import ls as page
 from sessgit.errors import UsageError
 from sessgit.history import ls
 
@@ -106,7 +106,7 @@ def _skipped(skipped: Mapping[str, str]) -> str:
 
 def _moved(cli: Invocation, sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
     branches = {branch.name: branch for branch in cli.index.branches_named(sessions)}
-    return page.short(cli, [branches[name] for name in sessions], dict.fromkeys(result.already, note))
+    return moved_lines(cli, [branches[name] for name in sessions], dict.fromkeys(result.already, note))
 
 
 @frame.command("unarchive", needs="conversations")
@@ -176,7 +176,7 @@ def delete(
 
 def _before_deletion(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
     for plan in plans:
-        yield from page.short(cli, [plan.branch], {})
+        yield from moved_lines(cli, [plan.branch], {})
         for part in _consequences(cli, plan):
             yield from (f"  {line}" for line in text.wrapped(part, cli.width - 2))
         if plan.transcript is not None:  # a path is never broken

@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from sessgit.cli import frame, operands, render, text
+from sessgit.cli.commands import cells
+from sessgit.cli.commands.diff import code_section
 from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import cells, code_diff, turn_pieces
 from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import resolve
@@ -177,7 +178,7 @@ def _turn(cli: Invocation, result: BisectResult, row: Row, calls: DecidingCalls)
     number = f"{mark} {row.turn:>{len(str(result.bad.turn))}}  "
     indent = " " * len(number)
     commit = cli.paint("yellow", f"{test.commit[:8]}  ") if test.commit else ""
-    end = "  ".join(filter(None, (text.clean(test.why), turn_pieces.duration(test.seconds))))
+    end = "  ".join(filter(None, (text.clean(test.why), text.duration(test.seconds))))
     title = text.clean(cli.index.title(row), 200)
     yield text.spread(cli.paint(style, number) + commit, title, cli.paint("dim", end), cli.width)
     nodes = calls.nodes[row.turn]
@@ -191,10 +192,10 @@ def _changes(cli: Invocation, result: BisectResult) -> Iterator[str]:
     """Yield the commits between the two turns, or else the files that tools changed."""
     if result.code is not None:
         yield ""
-        yield from code_diff.section(cli, result.code)
+        yield from code_section(cli, result.code)
     elif result.files:
         project = result.branch.state.project
-        names = [turn_pieces.path(cli, project, name, cli.width - 12) for name in result.files]
+        names = [text.path(cli, project, name, cli.width - 12) for name in result.files]
         yield ""
         yield from text.field(cli, "Changed", text.some(names, _FILES), least=10, between="  ")
 
@@ -222,7 +223,7 @@ def _next_commands(cli: Invocation, result: BisectResult) -> Iterator[str]:
         f"sessgit fork {short} --at {result.good.turn}": "continue from before it",
     }
     if result.files:
-        file = text.clean(turn_pieces.path(cli, result.branch.state.project, result.files[-1], 200))
+        file = text.clean(text.path(cli, result.branch.state.project, result.files[-1], 200))
         commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
     yield from text.table(cli, (Column(), Column(optional=True)), [*commands.items()])
 

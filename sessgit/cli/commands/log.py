@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from sessgit.cli import frame, operands, render, text
 from sessgit.cli.frame import ADDRESS, AT_OP, LIMIT, SINCE, Answer, option, parse_time
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import rails
 from sessgit.cli.text import Column
 from sessgit.errors import SessgitError, UsageError
 from sessgit.history import log as logs
@@ -310,7 +309,7 @@ def _graph_lines(cli: Invocation, family: list[Branch], limit: int | None, *, re
         tips.setdefault(parent, []).append(f"  {cli.ident(branch.name)}{title}")
     oldest_first = sorted(parents, key=times.__getitem__)
     shown = 0
-    for rail, key in rails.draw_turns({key: parents[key] for key in reversed(oldest_first)}):
+    for rail, key in text.draw_turns({key: parents[key] for key in reversed(oldest_first)}):
         if not key:
             yield cli.paint("dim", rail)
             continue

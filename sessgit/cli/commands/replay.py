@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sessgit.cli import frame, operands, render, text
+from sessgit.cli.commands import cells as cell_pages
+from sessgit.cli.commands.cells import CellLines
 from sessgit.cli.frame import ANY_ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import cells as cell_pages
-from sessgit.cli.pages import turn_pieces
-from sessgit.cli.pages.cells import CellLines
 from sessgit.cli.text import paragraph, session_heading
 from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point
@@ -187,7 +186,7 @@ def _result_lines(
     lines = _cell_lines(cli, plan)
     for result in results:
         if not result.item.is_message:
-            took = turn_pieces.duration(None if result.ms is None else result.ms / 1000)
+            took = text.duration(None if result.ms is None else result.ms / 1000)
             end = "  ".join(filter(None, (result.outcome, took)))
             yield _line(lines, result.item, cli.paint(_STYLES[result.outcome], end))
             if result.outcome in ("failed", "skipped"):
@@ -270,7 +269,7 @@ def _line(lines: CellLines, item: PlanItem, end: str) -> str:
     cli, start, about = lines.cli, lines.start(item.node), ""
     if item.call is not None:
         room = text.room(start, end, cli.width)
-        about = turn_pieces.subject(cli, lines.project, item.call.about, item.call.file, room)
+        about = text.subject(cli, lines.project, item.call.about, item.call.file, room)
     return text.spread(start, about, end, cli.width)
 
 

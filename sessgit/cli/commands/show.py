@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -11,9 +12,7 @@ from typing import Any
 from sessgit import agents
 from sessgit.cli import frame, operands, render, text
 from sessgit.cli.frame import ANY_ADDRESS, Answer, option
-from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import turn_pieces
-from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
+from sessgit.cli.invocation import Invocation, Paint
 from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import resolve, show, views
@@ -21,8 +20,9 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
 from sessgit.model import canonical, prices
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.content import failure
+from sessgit.model.conversation.content import Call, Change, Piece, Words, failure
 from sessgit.model.conversation.turn import Tokens
+from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
@@ -54,7 +54,7 @@ def run(
     if kept is not None:
         return _kept(cli, target, kept)
     context, branch, prices = cli.context, target.branch, cli.prices
-    detail = ShowOptions(thinking, full)
+    detail = _ShowOptions(thinking, full)
     if target.turn is None:
         progress = render.progress(cli, "Reading")
         if cli.json:
@@ -74,7 +74,7 @@ def run(
 
 
 def _cell_with_dependencies(cli: Invocation, branch: Branch, cell: ShownCell, document: dict[str, Any]) -> Answer:
-    from sessgit.cli.pages import cells as cells_page
+    from sessgit.cli.commands import cells as cells_page
     from sessgit.history import cell_graph, cells
 
     own = f"{cell.turn.row.turn}.{cell.ordinal}"
@@ -130,19 +130,17 @@ _KEYS = 6
 _field = partial(text.field, least=12, style="bold")
 
 
-def _turn_lines(cli: Invocation, shown: ShownTurn, options: ShowOptions) -> Iterator[str]:
+def _turn_lines(cli: Invocation, shown: ShownTurn, options: _ShowOptions) -> Iterator[str]:
     """Yield the turn from its prompt to its answer."""
     row, content = shown.row, shown.content
     name = f"{cli.ident(shown.branch.name)}@{row.turn}"
     cost = text.money(prices.token_cost(content.tokens, cli.prices) if content.tokens else None)
     used = ", ".join(filter(None, [_new_tokens(content.total), cost]))
     when = _clock(cli, content.time, row.time)
-    yield from text.heading(
-        cli, name, "", when, text.clean(content.model, 200), used, turn_pieces.duration(shown.seconds)
-    )
+    yield from text.heading(cli, name, "", when, text.clean(content.model, 200), used, text.duration(shown.seconds))
     for note in _notes(shown):
         yield cli.paint("dim", text.cut(f"{' ' * len(name)}  {note}", cli.width))
-    yield from TurnPieces(cli, shown, options).draw(shown.pieces)
+    yield from _TurnPieces(cli, shown, options).draw(shown.pieces)
     ending = "" if content.answer else "No answer."
     if content.interrupted:
         ending = "Interrupted." if content.answer else "Interrupted before an answer."
@@ -168,7 +166,7 @@ def _cell_lines(cli: Invocation, shown: ShownCell) -> Iterator[str]:
     result = (failure(call.cell.ok, call.exit_code) or "ok") if call else ""
     yield from text.heading(
         cli, f"{cli.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
-        _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(cli, shown.time, row.time),
+        _new_tokens(shown.tokens), text.duration(shown.seconds), _clock(cli, shown.time, row.time),
     )  # fmt: skip
     facts = [shown.cell.id, text.numbers("line", list(shown.cell.lines), 100)]
     for word, ordinals in (("after", shown.depends), ("before", shown.dependents)):
@@ -179,12 +177,12 @@ def _cell_lines(cli: Invocation, shown: ShownCell) -> Iterator[str]:
         yield from _message(cli, shown)
         return
     for change in call.changes:
-        yield cli.paint("bold", turn_pieces.path(cli, shown.turn.branch.state.project, change.path, cli.width))
-        yield from turn_pieces.diff(cli.paint, change)
+        yield cli.paint("bold", text.path(cli, shown.turn.branch.state.project, change.path, cli.width))
+        yield from _diff(cli.paint, change)
     if not call.changes:
-        yield from turn_pieces.call_input(cli, call)
+        yield from _call_input(cli, call)
     if call.result_line:
-        output = turn_pieces.output(call)
+        output = _output(call)
         yield ""
         yield cli.paint("bold", "Output" if output else "No output")
         yield from output
@@ -200,7 +198,7 @@ def _message(cli: Invocation, shown: ShownCell) -> Iterator[str]:
         if words.thinking:
             yield from (cli.paint("dim", line) for line in ["thinking:", *text.plain(words.text)])
         else:
-            yield from turn_pieces.prose(cli, words.text, cli.width)
+            yield from _prose(cli, words.text, cli.width)
 
 
 def _start_lines(cli: Invocation, shown: SessionStart) -> Iterator[str]:
@@ -222,7 +220,7 @@ def _start_lines(cli: Invocation, shown: SessionStart) -> Iterator[str]:
         yield "No turns yet."
 
 
-def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+def _card_lines(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> Iterator[str]:
     """Yield the session on a page: its facts, files, relatives and last words."""
     state, name = shown.state, cli.ident(shown.branch.name)
     yield from text.session_heading(cli, shown.branch)
@@ -248,7 +246,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> It
     label = "Files"
     for verb, paths in (("changed", shown.changed), ("read", shown.read)):
         if paths:
-            names = [turn_pieces.path(cli, state.project, path, _PATH) for path in paths]
+            names = [text.path(cli, state.project, path, _PATH) for path in paths]
             names = names if options.full else text.some(names, _FILES)
             yield from _field(cli, label, [f"{len(paths)} {verb}:", *names], between="  ")
             label = ""
@@ -356,7 +354,7 @@ def _family(cli: Invocation, shown: SessionCard) -> Iterator[str]:
         yield f"child {cli.ident(child.name)}  {text.title(child.state, 60)}"
 
 
-def _last_turn(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+def _last_turn(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> Iterator[str]:
     last = shown.last
     if last is None:
         yield ""
@@ -405,3 +403,139 @@ def _span(cli: Invocation, began: str, ended: str) -> str:
 def _clock(cli: Invocation, moment: str, otherwise: float) -> str:
     """Return the RFC 3339 time as a person reads it; if there is none, the other one."""
     return text.time_of_day(cli.now, canonical.seconds(moment) or otherwise)
+
+
+_OUTPUT, _DIFF, _PROMPT, _NOTICE = 5, 16, 40, 3
+"""So many lines are shown of what is folded."""
+_ABOUT = 8
+"""A tool's name leaves so many columns for what the call is about."""
+
+
+@frozen
+class _ShowOptions:
+    """What is shown in full: the model's thinking; or everything."""
+
+    thinking: bool = False
+    full: bool = False
+
+
+def _prose(cli: Invocation, words: str, columns: int) -> list[str]:
+    """Return the model's words: Markdown drawn with colours, else its source; code in it is not wrapped."""
+    lines = text.plain(words)
+    if cli.terminal.colour:
+        return render.markdown("\n".join(lines), columns)
+    out, is_code = list[str](), False
+    for line in lines:
+        is_fence = line.lstrip().startswith("```")
+        is_code ^= is_fence
+        out += [line] if is_code or is_fence else text.wrap(line, columns)
+    return out
+
+
+def _diff(paint: Paint, change: Change) -> Iterator[str]:
+    """Yield the lines of a diff, red and green."""
+    for line in change.diff:
+        style = "cyan" if line.startswith("@@") else {"-": "red", "+": "green"}.get(line[:1], "")
+        yield paint(style, " ".join(text.plain(line)))
+
+
+def _output(call: Call) -> list[str]:
+    """Return the lines of a call's output, with a line for its images."""
+    return [*(text.plain(call.output) if call.output.strip() else []), *_images(len(call.images))]
+
+
+class _TurnPieces:
+    """Draws the pieces of a turn, each with the address of its cell in the margin."""
+
+    def __init__(self, cli: Invocation, shown: ShownTurn, options: _ShowOptions) -> None:
+        self.cli, self.options, self.paint = cli, options, cli.paint
+        self.turn, self.project = shown.row.turn, shown.branch.state.project
+        self.margin = len(f"{self.turn}.{len(shown.content.cells)}") + 2
+        self.columns = cli.width - self.margin
+
+    def draw(self, pieces: Sequence[Piece]) -> Iterator[str]:
+        """Yield the pieces, with empty lines around those that have several lines."""
+        was_apart = True
+        for piece in pieces:
+            lines = list(self._call(piece) if isinstance(piece, Call) else self._words(piece))
+            is_apart = len(lines) > 1 or (isinstance(piece, Words) and not piece.thinking)
+            if is_apart or was_apart:
+                yield ""
+            yield from lines
+            was_apart = is_apart
+
+    def _words(self, words: Words) -> Iterator[str]:
+        mark, style = f"{self.turn}.{words.ordinal}" if words.ordinal else "", "yellow"
+        if words.by == "model" and not words.thinking:
+            lines = _prose(self.cli, words.text.strip("\r\n"), self.columns)
+        elif words.by == "model":
+            lines = self._wrapped(words)
+            if not self.options.thinking and not self.options.full:
+                more = f"  ({text.counted(len(lines), 'line')})" if len(lines) > 1 else ""
+                first = next((line.strip() for line in lines if line.strip()), "")
+                lines = [text.cut(f"thinking: {first}", self.columns - len(more)) + more]
+            lines = [self.paint("dim", line) for line in lines]
+        elif words.by == "person":
+            mark, style, lines = "❯", "green", self._folded(self._wrapped(words), _PROMPT)
+        else:
+            mark, style = "·", "dim"
+            lines = [self.paint("dim", line) for line in self._folded(self._wrapped(words), _NOTICE)]
+        return text.hanging_indent(self.paint(style, mark) + " " * (self.margin - len(mark)), lines)
+
+    def _call(self, call: Call) -> Iterator[str]:
+        """Yield the address, the tool, what the call is about and its outcome on one line; the result below."""
+        end = "  ".join(filter(None, (failure(call.cell.ok, call.exit_code) or "ok", text.duration(call.seconds))))
+        room = self.columns - text.width(end) - 4
+        least = _ABOUT if call.about else 0
+        tool = text.clean(call.tool.rpartition("__")[2] or call.tool, 40)
+        tool = text.cut(tool, max(_ABOUT, room - least))
+        about = text.subject(self.cli, self.project, call.about, call.file, max(least, room - text.width(tool)))
+        address = self.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))
+        end = self.paint("dim" if call.cell.ok and not call.exit_code else "red", end)
+        yield text.spread(f"{address}{self.paint('cyan', tool)}  ", about, end, self.cli.width)
+        if call.changes and call.cell.ok:
+            lines = self._folded(list(self._changes(call.changes)), _DIFF)
+        else:
+            lines = self._folded(_output(call), _OUTPUT)
+        for line in lines:
+            yield " " * self.margin + (line if self.options.full else text.cut(line, self.columns))
+
+    def _changes(self, changes: Sequence[Change]) -> Iterator[str]:
+        """Yield the diffs, of several files each with its path."""
+        for change in changes:
+            if len(changes) > 1:
+                yield self.paint("bold", text.path(self.cli, self.project, change.path, self.columns))
+            yield from _diff(self.paint, change)
+
+    def _wrapped(self, words: Words) -> list[str]:
+        lines = text.wrapped(words.text, self.columns) if words.text.strip() else []
+        return [*lines, *(() if words.by == "model" else _images(len(words.images)))]
+
+    def _folded(self, lines: list[str], limit: int) -> list[str]:
+        """Return the first lines and how many more there are; a single line is not folded away."""
+        if self.options.full or len(lines) <= limit + 1:
+            return lines
+        return [*lines[:limit], self.paint("dim", f"… {text.counted(len(lines) - limit, 'more line')}")]
+
+
+def _call_input(cli: Invocation, call: Call) -> Iterator[str]:
+    """Yield the arguments of a call: JSON, or of a command the command and then the other arguments."""
+    command = call.input.get("command")
+    if not isinstance(command, str):
+        document = json.dumps(canonical.bounded(dict(call.input)), ensure_ascii=False, indent=2)
+        yield from _code(cli, document, "json")
+        return
+    yield from _code(cli, command, "bash")
+    for key, value in call.input.items():
+        if key != "command":
+            words = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
+            yield from text.paragraph(cli, " ".join(text.plain(f"{key}: {words}")))
+
+
+def _code(cli: Invocation, source: str, language: str) -> list[str]:
+    lines = text.plain(source)
+    return render.code("\n".join(lines), language) if cli.terminal.colour else lines
+
+
+def _images(number: int) -> list[str]:
+    return [f"({text.counted(number, 'image')})"] if number else []

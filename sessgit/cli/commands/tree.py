@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.cli import frame, operands, text
+from sessgit.cli.commands import ls
 from sessgit.cli.frame import AT_OP, EVERYWHERE, PROJECT, Answer, argument, at_least_0, option
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import ls
 from sessgit.cli.text import Column
 from sessgit.history import tree
 from sessgit.history.ls import count_hidden
