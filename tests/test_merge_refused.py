@@ -257,7 +257,7 @@ STEPS = [
     "store.recorder_state.save_intent",
     "agents.agent_files.append",
     "branch.merge.record",
-    "branch.file_append.is_only_intent",
+    "branch.merge._is_only_intent",
     "store.operations.perform_operation",
     "store.operations.append",
     "store.backend.Repository.move",

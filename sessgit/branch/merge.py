@@ -9,6 +9,7 @@ A summary is made without a model, from what is stored and from the prices that 
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -17,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents import agent_files
 from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.values import NewTurn, Seam
 from sessgit.branch import file_append, sidecars, undo
@@ -50,7 +52,7 @@ from sessgit.record.source import TranscriptSource, is_at_commit
 from sessgit.store import layout, locks, maintenance, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index, Row
-from sessgit.store.operations import FileWrites, Move, Operation
+from sessgit.store.operations import FileRange, FileWrites, Move, Operation
 from sessgit.store.private_files import path_exists
 from sessgit.store.recorder_state import AppendIntent, MergeOrigins
 from sessgit.store.store import Store
@@ -128,17 +130,15 @@ def merge_sessions(
             return MergeResult(ours.state, "", first)  # nothing is appended: a client may have the file open
         with _locked_target(context, ours, new) as target:
             if new is not None:
-                # The new session is not ours: what was decided before it was made holds.
                 request = replace(request, mode=first.mode)
-                plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
-                plan, authored = replace(plan, decisions=first.decisions, pad=first.pad), first.authored
+            plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
+            if new is not None:  # the new session is not ours: what was decided before it was made holds
+                plan = replace(plan, decisions=first.decisions, pad=first.pad)
+            elif not plan.is_open:
+                return MergeResult(target.branch.state, "", plan)
             else:
-                plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
-                if not plan.is_open:
-                    return MergeResult(target.branch.state, "", plan)
                 plans.check_conflicts(plan)
-                authored = plan.authored
-            return _merge_into(context, target, plan, authored, request)
+            return _merge_into(context, target, plan, first.authored if new else plan.authored, request)
 
 
 def plan_pick(context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget]) -> PickPlan:
@@ -267,8 +267,8 @@ def _record_operation(
     before = first_step(store, session, command, head)
     if before is not None:  # the same command was interrupted before, and `gc` added its operation
         old, wrote, completes = before.moves[0].old, before.wrote, before.id
-    if intent is not None and intent.sources <= sources and file_append.is_only_intent(store, intent, head):
-        old, wrote = intent.head, file_append.appended_range(intent)
+    if intent is not None and intent.sources <= sources and _is_only_intent(store, intent, head):
+        old, wrote = intent.head, _appended_range(intent)
     if target.fork is not None:
         path, operation = target.fork.transcript, target.fork.operation
         whole = {str(path): bytes_hash(path)} if path else {}
@@ -278,6 +278,22 @@ def _record_operation(
         store, command, summary_line, moves, context.now(), wrote=wrote, held={ref: head}, completes=completes
     )
     recorder_state.delete_intent(store.paths, session)
+
+
+def _is_only_intent(store: Store, intent: AppendIntent, head: str) -> bool:
+    """Return whether the head came of the intent alone: no other turn and no edit came since."""
+    for commit, message in store.history(head):
+        if commit == intent.head:
+            return commit != head
+        if message.get("Event") not in ("compact", "end") and message.get("Prompt") not in intent.brought:
+            return False
+    return False
+
+
+def _appended_range(intent: AppendIntent) -> FileWrites:
+    """Return what an operation notes of the append."""
+    piece = FileRange(intent.offset, len(intent.data), hashlib.sha256(intent.data).hexdigest())
+    return FileWrites(intent.files, {intent.path: piece})
 
 
 def _append_turns(
@@ -651,7 +667,7 @@ def _delete_session(store: Store, session: str, homes: Homes, now: float) -> boo
         return False
     intent = recorder_state.load_intent(store.paths, session)
     if intent is not None and head == every[0].moves[0].new:
-        file_append.withdraw_append(intent)
+        _withdraw_append(intent)
         recorder_state.delete_intent(store.paths, session)
     with suppress(ConflictError):  # it was continued
         if not undo.undo_operation(store, every[0].id, homes, now, dry_run=True).left:
@@ -659,6 +675,14 @@ def _delete_session(store: Store, session: str, homes: Homes, now: float) -> boo
             recorder_state.delete_cursor(store.paths, session)
             return True
     return False
+
+
+def _withdraw_append(intent: AppendIntent) -> None:
+    """Remove from the file what a kill left appended, if it is the file's end."""
+    path = Path(intent.path)
+    written = path.read_bytes()[intent.offset :] if path_exists(path) else b""
+    if written and intent.data.startswith(written):
+        agent_files.cut(path, len(written), hashlib.sha256(written).hexdigest())
 
 
 def _finish_merge(store: Store, session: str, homes: Homes, now: float) -> bool:
@@ -678,7 +702,7 @@ def _finish_merge(store: Store, session: str, homes: Homes, now: float) -> bool:
     turns = humanize.format_count(len(intent.brought), "turn")
     sources = ", ".join(sorted(layout.short_name(name) for name in intent.sources))
     summary = f"{session[:8]}: {turns} of {sources}, interrupted"
-    refs_moved, wrote = {ref: (intent.head, last)}, file_append.appended_range(intent)
+    refs_moved, wrote = {ref: (intent.head, last)}, _appended_range(intent)
     done = Operation(canonical.rfc3339(now), intent.command, summary, refs_moved, wrote.files, appended=wrote.appended)
     operations.append(store.paths, done)
     recorder_state.delete_intent(store.paths, session)

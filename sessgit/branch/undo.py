@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents import agent_files
 from sessgit.branch import file_append
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.model.conversation.message import Message
 from sessgit.model.frozen import frozen
 from sessgit.store import git, layout, operations, recorder_state, refs
 from sessgit.store.context import Homes
 from sessgit.store.operations import (
     BACKGROUND,
     PURGE,
+    FileRange,
+    FileWrites,
     ListedOperation,
     Move,
     Operation,
@@ -23,6 +29,8 @@ from sessgit.store.operations import (
     list_operations,
     perform_operation,
 )
+from sessgit.store.private_files import path_exists
+from sessgit.store.recorder_state import AppendIntent
 from sessgit.store.store import Store
 
 
@@ -78,20 +86,21 @@ def _undo_locked(
     for made in filter(None, (agents.transcript_at(homes, path) for path in unchanged)):
         file_append.check_closed(made.agent_id, homes)
     ends = str(back[0].old), str(back[0].new)
-    turned = file_append.planned_changes(store, operation, homes, *ends) if session else []
+    turned = _planned_changes(store, operation, homes, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
     every, original, redone = {each.id: each for each in operations.read(store.paths)}, operation, False
     while original.undoes in every:  # at the end of a chain of undos is what a command performed
         original, redone = every[original.undoes], not redone
+    result = UndoResult(operation, original, redone, None, back, unchanged, changed, cut, appended)
     if dry_run:
-        return UndoResult(operation, original, redone, None, back, unchanged, changed, cut, appended)
+        return result
     if session:
         file_append.check_closed(store.state(str(current.get(operation.moves[0].ref))).agent_id, homes)
     git.find_git()  # nothing is half done for want of git
-    wrote = file_append.apply_change(store, operation, turned, session, ends[1]) if session else None
+    wrote = _apply_change(store, operation, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
-    file_append.delete_files(unchanged, homes)
+    _delete_files(unchanged, homes)
     try:
         done = perform_operation(
             store, "undo", f"undo: {operation.summary}", back, now, undoes=operation.id, wrote=wrote
@@ -105,7 +114,7 @@ def _undo_locked(
         raise
     if session:
         recorder_state.delete_intent(store.paths, session)
-    return UndoResult(operation, original, redone, done, back, unchanged, changed, cut, appended)
+    return replace(result, undo=done)
 
 
 def _chosen_operation(store: Store, operation_id: str) -> Operation:
@@ -190,3 +199,116 @@ def _shown_ref(ref: str) -> str:
             name = ref.removeprefix(space)
             return f"the tag “{name}”" if space == layout.TAGS else name[:8]
     return ref
+
+
+# The ends of agents' files
+
+
+@frozen
+class _EndChange:
+    """What undoing an operation does to the end of a file: `piece` goes, or comes back as `data`.
+
+    `is_done` says that it is so already, from an undo that was interrupted.
+    """
+
+    path: Path
+    piece: FileRange
+    data: bytes | None = None
+    is_done: bool = False
+
+
+def _planned_changes(store: Store, operation: Operation, homes: Homes, tip: str, back: str) -> list[_EndChange]:
+    """Return what has to be done to files in the clients' folders when a branch goes from the commit `held` to `back`;
+    a file that is gone needs nothing.
+
+    Raises ConflictError if a file has changed since, cannot become what it was, or is open in a client.
+    """
+    changes = [_plan_cut(operation, path, piece) for path, piece in _existing_ranges(operation.wrote.appended, homes)]
+    if operation.wrote.cut:
+        data = b"".join(line for _, lines in _undone_turns(store, back, operation) for line in lines)
+        changes += [
+            _plan_append(operation, path, piece, data) for path, piece in _existing_ranges(operation.wrote.cut, homes)
+        ]
+    if changes:
+        file_append.check_closed(store.state(tip).agent_id, homes)
+    return changes
+
+
+def _apply_change(
+    store: Store, operation: Operation, planned: Sequence[_EndChange], session: str, back: str
+) -> FileWrites:
+    """Make the planned changes, and return what an operation notes of them; the caller holds the session's lock."""
+    for one in planned:
+        if one.is_done:
+            continue
+        if one.data is None:
+            agent_files.cut(one.path, one.piece.length, one.piece.sha256)
+            continue
+        messages = [message for message, _ in _undone_turns(store, back, operation)]
+        origins = {message.get("Prompt"): (message.get("Event"), message.get("Origin")) for message in messages}
+        head = operation.moves[0].new or ""
+        intent = AppendIntent(str(one.path), one.piece.offset, one.data, head, "undo", origins)
+        file_append.append_lines(store.paths, session, one.path, intent)
+    # The cursor may say that more of a file is recorded than there is.
+    recorder_state.reset_cursor(store.paths, session, back)
+    pieces = {str(one.path): one.piece for one in planned if one.data is None}
+    again = {str(one.path): one.piece for one in planned if one.data is not None}
+    return FileWrites(appended=again, cut=pieces)
+
+
+def _delete_files(paths: Iterable[Path], homes: Homes) -> None:
+    """Delete files of sessions in the clients' folders, and their folders if these are empty afterwards."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        folder = path.parent
+        with suppress(OSError):  # it holds something else
+            while homes.hold(folder.parent.parent):
+                folder.rmdir()
+                folder = folder.parent
+
+
+def _existing_ranges(pieces: Mapping[str, FileRange], homes: Homes) -> Iterator[tuple[Path, FileRange]]:
+    for name, piece in pieces.items():
+        path = Path(name)
+        if homes.hold(path) and path_exists(path):
+            yield path, piece
+
+
+def _plan_cut(operation: Operation, path: Path, piece: FileRange) -> _EndChange:
+    start = agent_files.find_end(path, piece.length, piece.sha256)
+    if start is not None:
+        return _EndChange(path, piece._replace(offset=start))
+    if path.stat().st_size == piece.offset:
+        return _EndChange(path, piece, is_done=True)
+    raise _gone_on_error(operation, path)
+
+
+def _plan_append(operation: Operation, path: Path, piece: FileRange, recorded: bytes) -> _EndChange:
+    # What is appended to a last line without a newline begins with that.
+    data = (b"\n" + recorded)[-piece.length :]
+    if hashlib.sha256(data).hexdigest() != piece.sha256:
+        raise ConflictError(f"the part removed from {path} is not in the store as it was", "Nothing was changed.")
+    if path.stat().st_size == piece.offset:
+        return _EndChange(path, piece, data)
+    if agent_files.find_end(path, piece.length, piece.sha256) is not None:
+        return _EndChange(path, piece, data, is_done=True)
+    raise _gone_on_error(operation, path)
+
+
+def _gone_on_error(operation: Operation, path: Path) -> ConflictError:
+    return ConflictError(
+        f"cannot undo “{operation.summary}”: {path} has changed since then",
+        "Nothing was changed. `sessgit ops` lists all operations.",
+    )
+
+
+def _undone_turns(store: Store, tip: str, undo: Operation) -> list[tuple[Message, list[bytes]]]:
+    """Return the turns that an undo removed from a branch, in order: their messages, and their lines with newlines."""
+    turns: dict[int, tuple[Message, list[bytes]]] = {}
+    for commit, message in store.history(tip):
+        if commit == undo.moves[0].new:
+            break
+        number = message.number("Turn")
+        if number and number not in turns:
+            turns[number] = message, [line + b"\n" for line in store.lines(commit, number).whole]
+    return [turns[number] for number in sorted(turns)]
