@@ -28,9 +28,9 @@ from frame import BenchError, Figure, Table
 from timing import SESSGIT, Place, Scale, Took
 
 from sessgit import agents
-from sessgit.agents import turn_folder
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import parsed
+from sessgit.agents.cutter import folder_files
 from sessgit.branch import fork as forks
 from sessgit.history import search
 from sessgit.history.fork_point import ForkPoint
@@ -138,7 +138,7 @@ def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int
         state = states.after_turn(state, told, turn)
         files = {
             f"{layout.turn_folder(turn)}/{name}": bytes(data)
-            for name, data in turn_folder.files(agents.of_programs(), [], body, told).items()
+            for name, data in folder_files(agents.of_programs(), [], body, told).items()
         }
         files[layout.STATE], files[layout.FORMAT_FILE] = states.dumps(state), b"1\n"
         trailers = (("Session", ident), ("Turn", str(turn)), ("Event", "turn"), ("Prompt", told.prompt_uuid))

@@ -28,9 +28,8 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
 
     from sessgit.agents.claude import content, lines, marks
     from sessgit.agents.claude.lines import make
-    from sessgit.agents.cutter import Cutter
+    from sessgit.agents.cutter import Cutter, Node, Place
     from sessgit.agents.line import Line, split
-    from sessgit.agents.values import Node, Place
     from sessgit.cli import text
     from sessgit.errors import SessgitError
     from sessgit.exchange import files

@@ -11,9 +11,9 @@ from strategies import Transcript, transcripts
 from transcripts import MODEL, Talk
 
 from sessgit import agents
-from sessgit.agents import turn_folder
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import make
+from sessgit.agents.cutter import folder_files
 from sessgit.agents.line import Line, no_redaction, split
 from sessgit.model import stored_fields
 from sessgit.model.conversation.message import Extent
@@ -153,5 +153,5 @@ def test_any_lines_have_a_description_and_files(transcript: Transcript) -> None:
         assert cell.id not in seen
         assert all(1 <= number <= len(body) for number in cell.lines)
         seen.add(cell.id)
-    files = turn_folder.files(agents.of_programs(), body[:1], body[1:] or body, turn)
+    files = folder_files(agents.of_programs(), body[:1], body[1:] or body, turn)
     assert "transcript.jsonl" in files

@@ -12,9 +12,8 @@ from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude.lines import make
-from sessgit.agents.cutter import Cutter
+from sessgit.agents.cutter import Cutter, Node, Place, line_of
 from sessgit.agents.line import Line, no_redaction, parse, split
-from sessgit.agents.values import Node, Place, line_of
 from sessgit.model.conversation.message import Extent
 
 

@@ -10,7 +10,7 @@ from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.lines import parsed
-from sessgit.agents.facts import Facts
+from sessgit.agents.cutter import Facts
 from sessgit.branch.edit import EditChanges, edit_session
 from sessgit.model.conversation.session import Session
 from sessgit.store import recorder_state

@@ -1,6 +1,7 @@
-"""A transcript, line by line, into turns and branches, for every agent: by the chain of what lines name as their
-parents, and by their order in the file where they name none.
+"""What recording makes of a transcript's lines, the same for every agent: turns and branches, the folder of each turn,
+and the facts of the session.
 
+Lines become turns by the chain of what they name as their parents, and by their order in the file where they name none.
 The result is a function of the lines alone: fed at once or in pieces, by one process or by many, it ends the
 same. So every decision here rests on the lines fed so far and on what `History` answers, and `History` answers
 the same whether the lines are still in memory or long recorded. See `docs/format.md`, "Cutting: Claude Code".
@@ -8,15 +9,79 @@ the same whether the lines are still in memory or long recorded. See `docs/forma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from typing import Any, Protocol
 
-from sessgit.agents.line import Line
-from sessgit.agents.values import History, Node, Place, line_of
-from sessgit.model import ids
+from sessgit.agents.base import Agent
+from sessgit.agents.line import CHOSEN, Line
+from sessgit.model import canonical, ids, long_strings, stored_fields
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session, Unified
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.frozen import frozen
+from sessgit.model.line_list import Bytes, file_of_lines
+from sessgit.store import layout
 
 _CHAIN_LIMIT = 100_000
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A turn in the making, or one that is recorded already; `parent` is the turn before it, None at the start.
+
+    `before` and `body` hold the lines met in this pass. Of a recorded turn that this pass has not met they are
+    empty, and `History` knows its lines.
+    """
+
+    key: str
+    number: int
+    find_parent: Callable[[], Node | None]
+    before: list[Line] = field(default_factory=list)
+    body: list[Line] = field(default_factory=list)
+    copied: int = 0
+    """So many lines of `before` come before another turn's prompt as well: the chain of this prompt passes there."""
+    commit: str = ""
+    """The commit that holds the turn as it is recorded, or empty."""
+    is_in_file: bool = False
+    """Whether this pass met the prompt, so that `before` and `body` hold all lines so far, and not new ones alone."""
+    has_new_lines: bool = False
+    """Whether lines came that may not be recorded yet."""
+
+    @property
+    def parent(self) -> Node | None:
+        """Return the turn before it, or None for the first one."""
+        return self.find_parent()
+
+
+@frozen
+class Place:
+    """Where a line is kept: in the body of a turn, or among the lines before its prompt (`line` is then given)."""
+
+    node: Node
+    line: Line | None = None
+
+
+class History(Protocol):
+    """What is recorded of the session already."""
+
+    def turn(self, key: str) -> Node | None:
+        """Return the recorded turn with this prompt uuid, on whatever branch."""
+
+    def find(self, uuid: str) -> Place | None:
+        """Return where the line with this uuid is recorded; the newest place, if several."""
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        """Return whether the turn takes no such line though no turn follows it: another session recorded it for a
+        fork."""
+
+
+def line_of(tip: Node | None) -> Iterator[Node]:
+    """Yield the turn and all before it, newest first."""
+    while tip is not None:
+        yield tip
+        tip = tip.parent
 
 
 @frozen
@@ -247,3 +312,117 @@ def left_behind(tip: Node, kept: Node | None) -> list[Node]:
             path.append(left)
             left = left.parent
     return path
+
+
+# The folder of a turn
+
+
+def folder_files(
+    agent: Agent, before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = long_strings.RULES_VERSION
+) -> dict[str, Bytes]:
+    """Return the files of a turn's folder by path: a function of the turn's lines and of the version of the rules by
+    which its session is cut."""
+    lines = [*before, *body]
+    labels = list[tuple[str, str]]()
+
+    def label(index: int, _: str) -> tuple[str, str]:
+        if not labels:  # few turns have strings that are cut out
+            labels.extend(agent.cells.label(lines))
+        return labels[index]
+
+    valid = {index for index, line in enumerate(lines) if line.data is not None}
+    stored, long = long_strings.cut_long_strings([line.raw for line in lines], label, cut, valid)
+    out = {layout.BODY: file_of_lines(stored[len(before) :])}
+    if before:
+        out[layout.BEFORE] = file_of_lines(stored[: len(before)])
+    if turn.cells:
+        out[layout.CELLS] = canonical.join_lines(canonical.compact(stored_fields.to_json(cell)) for cell in turn.cells)
+    out.update((f"{layout.TEXTS}/{name}", text) for name, text in long.items())
+    return out
+
+
+# The session as a whole
+
+
+@dataclass
+class Facts:
+    """Collects from line after line; the last wins, but for the birth and the project, where the first does.
+
+    A pass that commits nothing still learns: so these go from pass to pass in the cursor.
+    """
+
+    created: str = ""
+    project: str = ""
+    title: str = ""
+    title_rank: int = 0
+    git_branch: str = ""
+    version: str = ""
+    slug: str = ""
+    headless: bool = False
+    had_person: bool = False
+    """Whether a person held any part of it, so that it is not headless whatever a program added."""
+    parent: str = ""
+    """The agent's id of the session that began this one as a subagent, or empty."""
+    names: list[str] = field(default_factory=list)
+    """The names that the session was ever given here: a chosen title that is one of them may be our own line."""
+
+    def note(self, line: Line) -> None:
+        """Take what the line says."""
+        if line.data is None:
+            return
+        self.created = self.created or line.time
+        self.project = self.project or line.cwd
+        self.git_branch = line.git_branch or self.git_branch
+        self.version = line.version or self.version
+        self.slug = line.slug or self.slug
+        self.parent = self.parent or line.began_by
+        if line.title is not None:
+            self.note_title(*line.title)
+        elif line.is_headless is not None:
+            self.had_person = self.had_person or not line.is_headless
+            self.headless = not self.had_person
+
+    def note_title(self, text: str, rank: int) -> None:
+        """Take a title of the session, unless it has one of a higher rank."""
+        title = canonical.one_line(text, 200)
+        if rank == CHOSEN and title in self.names:
+            rank = 0
+        if title and rank >= self.title_rank:
+            self.title, self.title_rank = title, rank
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Take names that the session was given."""
+        self.names += [name for name in dict.fromkeys(names) if name and name not in self.names]
+
+    def apply(self, state: Session, **own: Any) -> Session:
+        """Return the state with what the lines said; `own` are other fields of it that change in the same step."""
+        return replace(
+            state,
+            created=self.created or state.created,
+            agent_version=self.version or state.agent_version,
+            title=self.title if self.title_rank else state.title or self.title,
+            project=self.project or state.project,
+            git_branch=self.git_branch or state.git_branch,
+            headless=self.headless,
+            unified=self._unified(state),
+            **own,
+        )
+
+    def _unified(self, state: Session) -> Unified:
+        """Return what is set of the state, with the session that began this one if nothing else is said of it."""
+        if not self.parent or state.unified.metadata.parent:
+            return state.unified
+        return sessions.with_values(state.unified, {"metadata.parent": ids.session_id(self.parent)})
+
+
+def load_facts(document: Mapping[str, Any]) -> Facts | None:
+    """Return the facts of a document with these fields, or None if a value is of another kind."""
+    kinds = {key: type(value) for key, value in vars(Facts()).items()}
+    if any(kinds.get(key) is not type(value) for key, value in document.items()):
+        return None
+    return Facts(**document) if all(isinstance(name, str) for name in document.get("names", [])) else None
+
+
+def begin_facts(state: Session | None = None) -> Facts:
+    """Return the facts before the first line: where the session began does not change."""
+    return Facts(created=state.created, project=state.project, headless=state.headless) if state else Facts()

@@ -6,67 +6,16 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
-    from sessgit.agents.line import Line
     from sessgit.model.line_list import Bytes
-
-
-@dataclass(eq=False, slots=True)
-class Node:
-    """A turn in the making, or one that is recorded already; `parent` is the turn before it, None at the start.
-
-    `before` and `body` hold the lines met in this pass. Of a recorded turn that this pass has not met they are
-    empty, and `History` knows its lines.
-    """
-
-    key: str
-    number: int
-    find_parent: Callable[[], Node | None]
-    before: list[Line] = field(default_factory=list)
-    body: list[Line] = field(default_factory=list)
-    copied: int = 0
-    """So many lines of `before` come before another turn's prompt as well: the chain of this prompt passes there."""
-    commit: str = ""
-    """The commit that holds the turn as it is recorded, or empty."""
-    is_in_file: bool = False
-    """Whether this pass met the prompt, so that `before` and `body` hold all lines so far, and not new ones alone."""
-    has_new_lines: bool = False
-    """Whether lines came that may not be recorded yet."""
-
-    @property
-    def parent(self) -> Node | None:
-        """Return the turn before it, or None for the first one."""
-        return self.find_parent()
-
-
-@frozen
-class Place:
-    """Where a line is kept: in the body of a turn, or among the lines before its prompt (`line` is then given)."""
-
-    node: Node
-    line: Line | None = None
-
-
-class History(Protocol):
-    """What is recorded of the session already."""
-
-    def turn(self, key: str) -> Node | None:
-        """Return the recorded turn with this prompt uuid, on whatever branch."""
-
-    def find(self, uuid: str) -> Place | None:
-        """Return where the line with this uuid is recorded; the newest place, if several."""
-
-    def is_closed(self, node: Node, line: Line) -> bool:
-        """Return whether the turn takes no such line though no turn follows it: another session recorded it for a
-        fork."""
 
 
 @frozen
@@ -265,13 +214,6 @@ class NewTurn:
 
     key: str
     lines: list[bytes]
-
-
-def line_of(tip: Node | None) -> Iterator[Node]:
-    """Yield the turn and all before it, newest first."""
-    while tip is not None:
-        yield tip
-        tip = tip.parent
 
 
 class DeclinedError(Exception):

@@ -9,8 +9,9 @@ from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import agent_files, turn_folder
+from sessgit.agents import agent_files
 from sessgit.agents.base import Agent, SidecarPlace
+from sessgit.agents.cutter import folder_files
 from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.values import SideFile, Written
 from sessgit.branch import sidecars
@@ -223,7 +224,7 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
     if cut is not None:
         named = sidecars.entries_named_in(store, point.commit, point.turn, cut.lines)
         tree = store.write_folder(
-            turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), named
+            folder_files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), named
         )
         changes[layout.turn_folder(point.turn)] = (tree, True)
         if added := program_lines.lines(store, _present_tip(store, point), cut.key):

@@ -17,9 +17,9 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents import agent_files
 from sessgit.agents.base import Agent
-from sessgit.agents.cutter import Cutter
+from sessgit.agents.cutter import Cutter, Node, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, opened
-from sessgit.agents.values import PLAN, Node, SideFile, line_of
+from sessgit.agents.values import PLAN, SideFile
 from sessgit.branch import file_append, sidecars
 from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError

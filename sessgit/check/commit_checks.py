@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sessgit import agents
-from sessgit.agents import turn_folder
+from sessgit.agents.cutter import folder_files
 from sessgit.branch import merge_plan
 from sessgit.branch.merge_plan import MergeSides
 from sessgit.check import store_checks, stored_forms
@@ -253,7 +253,7 @@ class _CommitCheck:
         if number == self.number and ids.is_turn_key(body[0].uuid) and body[0].uuid != self.key:
             self.report.wrong("trailer", f"its prompt is {body[0].uuid}, but the commit says {self.key}")
         turn = agent.cells.describe(body)
-        files = turn_folder.files(agent, before, body, turn, self.state.rules.get("cut", 0))
+        files = folder_files(agent, before, body, turn, self.state.rules.get("cut", 0))
         again = scratch.write_folder(files, store.side_files(store.folder(self.commit.id, number)))
         path = layout.turn_folder(number)
         stored, _ = store.repo.entry(self.commit.tree, path) or ("", True)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.base import Agent
-from sessgit.agents.cutter import Cutter
+from sessgit.agents.cutter import Cutter, Node, line_of
 from sessgit.agents.line import Line, Reader, no_redaction, opened
-from sessgit.agents.values import Node, line_of
 from sessgit.check.stored_forms import REDACTED, Report
 from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.history import reassemble

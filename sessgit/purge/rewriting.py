@@ -18,8 +18,8 @@ from itertools import chain
 from typing import Any
 
 from sessgit import agents
-from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
+from sessgit.agents.cutter import folder_files
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.history import reassemble
 from sessgit.history.pad_lists import SUFFIX
@@ -473,7 +473,7 @@ class Rewriter:
 def _turn_files(agent: Agent, before: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
     parsed = agent.parsed(lines)
     body = parsed[before:]
-    files = turn_folder.files(agent, parsed[:before], body, agent.cells.describe(body), rules)
+    files = folder_files(agent, parsed[:before], body, agent.cells.describe(body), rules)
     return {name: bytes(data) for name, data in files.items()}
 
 

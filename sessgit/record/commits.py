@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
+from sessgit.agents.cutter import Node, folder_files
 from sessgit.agents.line import Line
-from sessgit.agents.values import Node
 from sessgit.model import canonical, long_strings
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
@@ -61,7 +60,7 @@ class TurnContent:
     def stored(self) -> dict[str, Bytes]:
         """The files that the lines become."""
         cut = self.rules.get("cut", long_strings.RULES_VERSION)
-        return turn_folder.files(self.agent, self.before, self.body, self.turn, cut)
+        return folder_files(self.agent, self.before, self.body, self.turn, cut)
 
 
 def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: Session, changes: Changes) -> str:

@@ -12,12 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
-from sessgit.agents import facts
 from sessgit.agents.base import Agent, Subagents
-from sessgit.agents.cutter import Cutter, Waiting
-from sessgit.agents.facts import Facts
+from sessgit.agents.cutter import Cutter, Facts, Node, Waiting, begin_facts, load_facts
 from sessgit.agents.line import CHOSEN, Line, Opened, Reader
-from sessgit.agents.values import Node
 from sessgit.history import reassemble, shared_turns
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
@@ -152,7 +149,7 @@ class FilePass:
         self.file = FileReading(
             Reader(file, source.agent.lines.make, known.redact),
             source.agent.sidecars.subagents(source.path, source.agent_id, known.redact),
-            facts.begin(known.state),
+            begin_facts(known.state),
             origin.prefix if origin else 0,
         )
         self.lineage = lineage
@@ -253,7 +250,7 @@ class FilePass:
         branch = cursor.current or self.session
         if branch not in self.known.tips:
             return None
-        known = facts.load(cursor.facts)
+        known = load_facts(cursor.facts)
         if known is None or not recorder_state.matches_file(cursor, self.source.path, file.file, file.inode, file.size):
             return None
         if not self.file.reader.resume(cursor.offset, unended=cursor.unended):

@@ -15,12 +15,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
-from sessgit.agents.cutter import Cutter
-from sessgit.agents.facts import begin as begin_facts
+from sessgit.agents.cutter import Cutter, Node, Place, begin_facts, folder_files
 from sessgit.agents.line import Base, Line, Reader, opened
-from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
 from sessgit.history.shared_turns import LineComparison, body_relation
@@ -278,7 +275,7 @@ class Lineage:
             shared.pop()
         if len(shared) < len(body):
             self._cut = self.agent.cells.describe(shared)
-            self.own[row.turn] = self.store.write_folder(turn_folder.files(self.agent, before, shared, self._cut))
+            self.own[row.turn] = self.store.write_folder(folder_files(self.agent, before, shared, self._cut))
 
     @property
     def commit(self) -> str:
@@ -300,7 +297,7 @@ class Lineage:
             return False
         lines = [*node.before, *node.body]
         if not self._has_parent_lines(row, node, agent_id):
-            content = turn_folder.files(self.agent, node.before, node.body, self.agent.cells.describe(node.body))
+            content = folder_files(self.agent, node.before, node.body, self.agent.cells.describe(node.body))
             self.own[node.number] = self.store.write_folder(content)
         if node.copied:
             self.extents += [[line.extent for line in lines[: node.copied]], []]

@@ -12,8 +12,8 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents import Client
 from sessgit.agents.base import Agent
+from sessgit.agents.cutter import Node, Place, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, Redact, no_redaction
-from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
 from sessgit.model import ids, long_strings
 from sessgit.model.conversation.message import Extent, Message
