@@ -26,7 +26,7 @@ if FOUND:
 with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext():
     from redacting import redact_line
 
-    from sessgit.agents.claude import content, lines, marks
+    from sessgit.agents.claude import content, lines
     from sessgit.agents.claude.lines import make
     from sessgit.agents.cutter import Cutter, Node, Place
     from sessgit.agents.line import Line, split
@@ -84,7 +84,7 @@ def transcript(data: bytes) -> None:
     for line in found:
         cutter.feed(line)
         line.is_prompt, line.message_text, lines.tool_results(line)
-        marks.of(line), marks.outcome(line), marks.is_stand_in(line)
+        lines.mark_of(line), lines.noted_outcome(line), lines.is_stand_in(line)
     if found:
         content.parse_turn(found)
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import home, marks
+from sessgit.agents.claude import home, lines
 from sessgit.agents.claude.lines import make
 from sessgit.agents.line import no_redaction
 from sessgit.cli import frame, text
@@ -198,9 +198,9 @@ def marks_of(said: Any) -> None:
             {"type": kind, "uuid": "u", "message": {"id": "m", "content": [block]}, "sessgit": said}
         ).encode()
         line = make(raw, Extent(0, len(raw), 1), no_redaction)
-        marks.of(line)
-        marks.outcome(line)
-        marks.is_stand_in(line)
+        lines.mark_of(line)
+        lines.noted_outcome(line)
+        lines.is_stand_in(line)
 
 
 # Documents of a store

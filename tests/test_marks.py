@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit import agents
-from sessgit.agents.claude import cells, content, marks
+from sessgit.agents.claude import cells, content, lines
 from sessgit.agents.claude import programs as program_lines
 from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.programs import Chain, End
@@ -52,7 +52,7 @@ def line(raw: bytes) -> Line:
 @given(TASKS)
 def test_a_task_comes_back(task: Task) -> None:
     (raw,) = Chain("x").call(task, None)
-    assert marks.of(line(raw)) == marks.Mark(task, f"toolu_{task.id}")
+    assert lines.mark_of(line(raw)) == lines.Mark(task, f"toolu_{task.id}")
     name = parse(raw)["message"]["content"][0]["name"]  # type: ignore[index]
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -61,8 +61,8 @@ def test_a_task_comes_back(task: Task) -> None:
 def test_an_outcome_comes_back(outcome: Outcome) -> None:
     chain = Chain("x", open={"cell_aaaaaaaa": None})
     (raw,) = chain.outcome("cell_aaaaaaaa", outcome, None)
-    assert marks.outcome(line(raw)) == outcome
-    assert not marks.is_stand_in(line(raw))
+    assert lines.noted_outcome(line(raw)) == outcome
+    assert not lines.is_stand_in(line(raw))
 
 
 @given(
@@ -73,7 +73,7 @@ def test_an_outcome_comes_back(outcome: Outcome) -> None:
 )  # fmt: skip
 def test_a_reason_comes_back(reason: Reason) -> None:
     (raw,) = Chain("x").reason(reason, None)
-    assert marks.of(line(raw)).reason == reason
+    assert lines.mark_of(line(raw)).reason == reason
 
 
 # What is no mark
@@ -116,7 +116,7 @@ CELL = {"id": "cell_abcdefgh", "type": "repl", "operation": "peek"}
 )  # fmt: skip
 def test_what_is_no_mark_is_none(mark: Any) -> None:
     body = parsed([PROMPT, call(mark), result({"outcome": {}})])
-    assert marks.of(body[1]) == marks.NONE
+    assert lines.mark_of(body[1]) == lines.NO_MARK
     plain = parsed([PROMPT, call(None), result(None)])
     assert cells.describe(body).cells == cells.describe(plain).cells
 
@@ -125,15 +125,15 @@ def test_what_is_no_mark_is_none(mark: Any) -> None:
                                    {"type": "tool_use", "id": 3, "name": "x", "input": {}},
                                    {"type": "tool_use", "id": "t", "name": "x", "input": [1]}])  # fmt: skip
 def test_a_mark_needs_its_call(block: Mapping[str, Any]) -> None:
-    assert marks.of(line(call({"cell": CELL}, block))) == marks.NONE
+    assert lines.mark_of(line(call({"cell": CELL}, block))) == lines.NO_MARK
 
 
 def test_what_of_a_mark_is_nothing_is_passed_over() -> None:
     odd = {"created_at": "now", "metadata": {"depth": -1, "model": 3, "tokens_used": 1.5}, "more": 1}
-    found = marks.of(line(call({"cell": {**CELL, **odd}}))).task
+    found = lines.mark_of(line(call({"cell": {**CELL, **odd}}))).task
     assert found == Task("repl", "peek", {"command": "ls"}, id="cell_abcdefgh")
     reason = {"kind": "trace", "text": "t", "evidence": ["a", 3], "options": "x", "chosen": [], "confidence": 2}
-    assert marks.of(line(call({"reason": reason}, {"type": "text", "text": "t"}))).reason == Reason(
+    assert lines.mark_of(line(call({"reason": reason}, {"type": "text", "text": "t"}))).reason == Reason(
         "trace", "t", ("a",)
     )
 
@@ -161,7 +161,7 @@ def test_what_of_a_mark_is_nothing_is_passed_over() -> None:
     ],
 )
 def test_outcomes_that_somebody_else_wrote(mark: Any, more: dict[str, Any], wanted: Outcome | None) -> None:
-    assert marks.outcome(line(result(mark, **more))) == wanted
+    assert lines.noted_outcome(line(result(mark, **more))) == wanted
 
 
 FEW = st.sampled_from(["cell_aaaaaaaa", "cell_bbbbbbbb"])

@@ -6,20 +6,25 @@ Everything here is computed from the turn's own lines, so that it is the same wh
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from sessgit.agents.claude import marks
 from sessgit.agents.claude.lines import (
+    NO_MARK,
     SYNTHETIC,
     blocks,
+    display_prompt,
+    is_outside,
+    is_stand_in,
     make,
+    mark_of,
     message_id,
+    message_key,
     message_of,
+    noted_outcome,
     tool_calls,
     tool_results,
 )
@@ -40,8 +45,6 @@ _TOOLS: Mapping[str, ToolKind] = {
 }  # fmt: skip
 _REPLACING = "Write"
 USAGE_KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _NO_MODEL = ("message", SYNTHETIC)
 """What stands for the model of a message that names none, and of one that the client wrote itself."""
 
@@ -64,7 +67,7 @@ def describe(body: Sequence[Line]) -> Turn:
 
 def is_program(body: Sequence[Line], cell: Cell) -> bool:
     """Return whether a program made the cell itself, and no message of a model."""
-    return bool(cell.lines) and marks.of(body[cell.lines[0] - 1]) != marks.NONE
+    return bool(cell.lines) and mark_of(body[cell.lines[0] - 1]) != NO_MARK
 
 
 def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
@@ -80,16 +83,6 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
                 name, path = calls.get(string(block, "tool_use_id"), (name, path))
         out.append((name, path))
     return out
-
-
-def display_prompt(text: str) -> str:
-    """Return a prompt as a person typed it: a slash command as `/name arguments`."""
-    is_command = text.lstrip().startswith(("<command-message>", "<command-name>"))
-    command = _COMMAND.search(text) if is_command else None
-    if command is None:
-        return text
-    arguments = _ARGUMENTS.search(text)
-    return f"{command[1]} {arguments[1]}".strip() if arguments else command[1]
 
 
 def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
@@ -155,26 +148,25 @@ class _Reader:
     def take(self, number: int, line: Line) -> None:
         if line.data is None or line.is_sidechain:
             return
-        is_outside = marks.is_outside(line)
         if line.type == "assistant":
             self._answer(number, line)
-            self.said -= is_outside
+            self.said -= is_outside(line)
         elif line.type == "user":
-            self.users += not is_outside
-            waits = marks.is_stand_in(line)
+            self.users += not is_outside(line)
+            waits = is_stand_in(line)
             ended = [self._result(number, block, waits=waits) for block in tool_results(line)]
-            if True in ended and (noted := marks.outcome(line)) is not None and noted.model:
+            if True in ended and (noted := noted_outcome(line)) is not None and noted.model:
                 self.spent.append((noted.model, Tokens.from_json(dict(noted.tokens))))
 
     def _answer(self, number: int, line: Line) -> None:
-        mark = marks.of(line)
+        mark = mark_of(line)
         if mark.task is not None:
             self.said += 1
             self._task(number, mark.task, mark.call, line)
         elif mark.result_of and (asked := self.tasks.get(mark.result_of)) is not None:
             self.said += 1
             self.calls.setdefault(mark.call, asked)
-        elif mark == marks.NONE or mark.result_of:
+        elif mark == NO_MARK or mark.result_of:
             self._message(number, line)
         else:
             self.said += 1
@@ -200,7 +192,7 @@ class _Reader:
             if key and key not in self.calls:
                 name, path = called(block)
                 unit = self.calls[key] = _Unit(ids.cell_id(self.key, key), "tool", name, messages, [number])
-                unit.is_outside = marks.is_outside(line)
+                unit.is_outside = is_outside(line)
                 self.order.append(unit)
                 self._touch(name, path)
 
@@ -210,7 +202,7 @@ class _Reader:
             return
         call = _Unit(
             task.id, task.type, task.operation, task.dependencies, [number], is_program=True,
-            is_outside=marks.is_outside(line),
+            is_outside=is_outside(line),
         )  # fmt: skip
         self.tasks[task.id] = self.calls[key] = call
         self.order.append(call)
@@ -280,7 +272,7 @@ def _last_answer(body: Sequence[Line]) -> str:
     """Return the text of the model's last message that has any, all its blocks together."""
     last, parts = None, list[str]()
     for line in reversed(body):
-        if line.type != "assistant" or line.data is None or line.is_sidechain or marks.is_outside(line):
+        if line.type != "assistant" or line.data is None or line.is_sidechain or is_outside(line):
             continue
         key, text = message_id(line) or line.uuid, line.message_text
         if last is None and text:
@@ -292,30 +284,9 @@ def _last_answer(body: Sequence[Line]) -> str:
 
 def _interrupted(body: Sequence[Line]) -> bool:
     last = [line for line in body[-2:] if line.type == "user"]
-    if body and marks.is_outside(body[-1]):
-        last = [line for line in body if line.type == "user" and not marks.is_outside(line)][-2:]
+    if body and is_outside(body[-1]):
+        last = [line for line in body if line.type == "user" and not is_outside(line)][-2:]
     return any(line.message_text.startswith("[Request interrupted") for line in last)
-
-
-def message_key(line: Line, number: int) -> str:
-    """Return what the lines of one message of the model have in common; `number` is the line's in its turn, from 1."""
-    return message_id(line) or line.uuid or str(number)
-
-
-def text_of(content: object) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a message's or a result's content, a string or blocks, and the images in it as base64."""
-    if isinstance(content, str):
-        return content, ()
-    texts, images = list[str](), list[str]()
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, str):
-            texts.append(block)
-        elif isinstance(block, dict):
-            if block.get("type") == "image":
-                images.append(string(block.get("source"), "data"))
-            if isinstance(block.get("text"), str):
-                texts.append(block["text"])
-    return "\n".join(texts), tuple(images)
 
 
 def _usage(message: dict[str, Any]) -> Tokens | None:
@@ -327,7 +298,7 @@ def _usage(message: dict[str, Any]) -> Tokens | None:
 
 def _block(line: Line, cell: Cell, key: str) -> dict[str, Any] | None:
     """Return the block of a line that the cell stands for."""
-    mark = marks.of(line)
+    mark = mark_of(line)
     for block in tool_calls(line):
         name = string(block, "id")
         if (name == mark.call and mark.task.id == cell.id) if mark.task else ids.cell_id(key, name) == cell.id:

@@ -9,16 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sessgit.agents.claude import marks
-from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, text_of
+from sessgit.agents.claude.cells import called, describe
 from sessgit.agents.claude.lines import (
     SYNTHETIC,
     ClaudeLine,
     blocks,
+    display_prompt,
     is_notification,
+    mark_of,
+    message_key,
     message_of,
+    noted_outcome,
     objects_on,
     queued_prompt,
+    text_of,
     tool_results,
 )
 from sessgit.agents.line import Line
@@ -83,7 +87,7 @@ def _model_pieces(
     body: Sequence[Line], number: int, line: Line, key: str, cells: Mapping[str, tuple[int, Cell]]
 ) -> Iterator[Piece]:
     """Yield what the model, or a program, says and calls on a line."""
-    mark = marks.of(line)
+    mark = mark_of(line)
     if mark.result_of in cells:  # it only asks for the result of an earlier call
         return
     place, message = cells.get(ids.cell_id(key, message_key(line, number)), (0, None))
@@ -130,7 +134,7 @@ def _call(body: Sequence[Line], block: dict[str, Any], ordinal: int, cell: Cell,
         exit_code=_exit_code(call, output, result),
         ended=line.time,
         result_line=results[0],
-        outcome=marks.outcome(line) if task else None,
+        outcome=noted_outcome(line) if task else None,
     )
 
 

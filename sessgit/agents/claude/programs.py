@@ -16,18 +16,27 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.agents import agent_files
-from sessgit.agents.claude import marks
-from sessgit.agents.claude.cells import USAGE_KINDS, message_key
+from sessgit.agents.claude.cells import USAGE_KINDS
 from sessgit.agents.claude.lines import (
+    MARK_KEY,
+    NO_MARK,
+    OUTSIDE,
     SYNTHETIC,
+    Mark,
     call_ids,
     compact,
     is_chained,
+    is_stand_in,
     make,
+    mark_of,
+    message_key,
     message_of,
     milliseconds,
+    outcome_mark,
     parsed,
+    reason_mark,
     result_ids,
+    task_mark,
 )
 from sessgit.agents.line import Line, Opened, opened, split
 from sessgit.errors import ROOM, SessgitError
@@ -88,16 +97,16 @@ class Chain:
         name, message = _tool(task.operation), self.message
         before = [] if message else self.stand_in(at)
         block = {"type": "tool_use", "id": call_id(task.id), "name": name, "input": dict(task.args)}
-        line = self._assistant("call", block, at, mark=marks.of_task(task, name), message=message)
+        line = self._assistant("call", block, at, mark=task_mark(task, name), message=message)
         self.open[task.id] = None
         self.message = message or _message_id(self.leaf)
         return [*before, line]
 
     def outcome(self, cell_id: str, outcome: Outcome, at: float | None, operation: str = "") -> list[bytes]:
         """Return what ends a cell, which is of that operation."""
-        text, mark = marks.of_outcome(outcome)
+        text, mark = outcome_mark(outcome)
         before, call = list[bytes](), call_id(cell_id)
-        if cell_id not in self.open and marks.OUTSIDE not in self.common:
+        if cell_id not in self.open and OUTSIDE not in self.common:
             before, call = self.stand_in(at), f"{call}_result"
             block = {"type": "tool_use", "id": call, "name": _tool(operation or "result"), "input": {"cell": cell_id}}
             before.append(self._assistant("call", block, at, mark={"result_of": cell_id}))
@@ -108,13 +117,13 @@ class Chain:
         self, text: str, at: float | None, model: str = "", tokens: Mapping[str, int] | None = None
     ) -> list[bytes]:
         """Return the line of something said; without a model the program itself said it."""
-        block, mark = {"type": "text", "text": text}, {} if model else {"words": True}
-        return [*self.stand_in(at), self._assistant("words", block, at, model, tokens, mark)]
+        block, mark = {"type": "text", "text": text}, {} if model else _WORDS
+        return [*self.stand_in(at), self._assistant("words", block, at, model, tokens, mark=mark)]
 
     def reason(self, reason: Reason, at: float | None) -> list[bytes]:
         """Return a reason, as words that a person reads too."""
         block = {"type": "text", "text": shown(reason)}
-        return [*self.stand_in(at), self._assistant("reason", block, at, mark=marks.of_reason(reason))]
+        return [*self.stand_in(at), self._assistant("reason", block, at, mark=reason_mark(reason))]
 
     def tool(
         self, call: ToolCall, model: str, at: float | None, tokens: Mapping[str, int] | None = None
@@ -124,7 +133,7 @@ class Chain:
         before = self.stand_in(at)
         key = call.id or f"toolu_{self.name(f'tool.{self.leaf}').replace('-', '')[:24]}"
         block = {"type": "tool_use", "id": key, "name": call.name, "input": dict(call.input)}
-        begun = self._assistant("call", block, at, model, tokens, {} if model else {"words": True})
+        begun = self._assistant("call", block, at, model, tokens, mark={} if model else _WORDS)
         return [*before, begun, self._result(key, call.output, at, is_error=call.is_error, mark={})]
 
     def part(
@@ -176,15 +185,15 @@ class Chain:
 
     def stand_in(self, at: float | None) -> list[bytes]:
         """Return results for all calls that have none, which say so; outside a transcript a call needs no result."""
-        late_results, self.open = ({} if marks.OUTSIDE in self.common else self.open), {}
+        late_results, self.open = ({} if OUTSIDE in self.common else self.open), {}
         results = (
             self._result(call_id(cell), RUNNING, at, is_error=False, mark={"running": True}) for cell in late_results
         )
         return list(results)
 
-    def _assistant(  # noqa: PLR0913, PLR0917 - what such a line says
+    def _assistant(  # noqa: PLR0913 - what such a line says
         self, word: str, block: dict[str, Any], at: float | None, model: str = "",
-        tokens: Mapping[str, int] | None = None, mark: Mapping[str, Any] | None = None, message: str = "",
+        tokens: Mapping[str, int] | None = None, *, mark: Mapping[str, Any], message: str = "",
     ) -> bytes:  # fmt: skip
         used = tokens or {}
         usage = {"input_tokens": used.get("input", 0), "output_tokens": used.get("output", 0)}
@@ -217,6 +226,8 @@ class Chain:
         return compact(line, allow_nan=False)
 
 
+_WORDS: Mapping[str, Any] = {"words": True}
+"""The mark of what the program itself said."""
 _CACHE = {"cache_read": "read", "cache_write": "creation"}
 
 
@@ -255,8 +266,8 @@ def shown(reason: Reason) -> str:
     return "\n".join([head, *rest])
 
 
-def _marked(mark: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {marks.KEY: dict(mark)} if mark else {}
+def _marked(mark: Mapping[str, Any]) -> dict[str, Any]:
+    return {MARK_KEY: dict(mark)} if mark else {}
 
 
 _STEP = 64 << 10
@@ -365,19 +376,19 @@ class End:
             elif line.message_text.startswith("[Request interrupted"):
                 self.client_at_work = False
             self.called.update(call_ids(line))
-            mark = marks.of(line) if line.type == "assistant" else marks.NONE
+            mark = mark_of(line) if line.type == "assistant" else NO_MARK
             if mark.task is not None:
                 self._begin(mark.task, mark.call)
             elif mark.result_of in self.begun:
                 self.calls.setdefault(mark.call, mark.result_of)
             ended = [self.calls.get(call, "") for call in result_ids(line)]
-            if not marks.is_stand_in(line):
+            if not is_stand_in(line):
                 for cell in ended:
                     self.pending.pop(cell, None)
             if not ours:
                 self._follow(line, mark, ended)
 
-    def _follow(self, line: Line, mark: marks.Mark, ended: list[str]) -> None:
+    def _follow(self, line: Line, mark: Mark, ended: list[str]) -> None:
         """Continue the chain after a line that it did not write."""
         chain = self.chain
         chain.leaf, chain.latest = line.uuid, max(chain.latest, milliseconds(line))
@@ -406,7 +417,7 @@ def end(path: Path, state: Session) -> End:
 def outside(path: Path, state: Session) -> End:
     """Return the end of the file with what programs add outside a session's transcript."""
     latest = round((canonical.seconds(state.created) or 0) * 1000)
-    return End(path, Chain(state.agent_id, {"cwd": state.project, marks.OUTSIDE: True}, latest=latest))
+    return End(path, Chain(state.agent_id, {"cwd": state.project, OUTSIDE: True}, latest=latest))
 
 
 def give_up(path: Path, state: Session) -> bool:
@@ -436,7 +447,6 @@ def _last_turn(source: Opened) -> bytes:
         length *= 4
 
 
-_WORDS = {"words": True}
 _STAND_IN, _LATER, _CALL = b'"running":true', b'"result_of"', call_id("")
 
 
@@ -476,8 +486,8 @@ def late_results(recorded: Sequence[bytes]) -> dict[str, bool]:
     """Return the cells that had no result when other lines were written behind them, by their ids, and whether each
     has got it since."""
     lines = [make(raw) for raw in recorded if _STAND_IN in raw or _LATER in raw]
-    cells = {result_ids(one)[0].removeprefix(_CALL): False for one in lines if marks.is_stand_in(one)}
-    return cells | {mark.result_of: True for mark in map(marks.of, lines) if mark.result_of in cells}
+    cells = {result_ids(one)[0].removeprefix(_CALL): False for one in lines if is_stand_in(one)}
+    return cells | {mark.result_of: True for mark in map(mark_of, lines) if mark.result_of in cells}
 
 
 def _says_same(one: bytes, other: bytes) -> bool:
@@ -487,7 +497,7 @@ def _says_same(one: bytes, other: bytes) -> bool:
 def _said(one: Line) -> tuple[Any, ...] | None:
     if one.data is None or not one.uuid:
         return None
-    mark = one.data.get(marks.KEY)
+    mark = one.data.get(MARK_KEY)
     mark = None if mark == _WORDS else mark  # who said it is known of an answer, and may not be of what came before
     return one.uuid, one.data.get("parentUuid"), one.type, message_of(one).get("content"), mark
 
@@ -522,7 +532,7 @@ def chain(agent_id: str, project: str) -> Chain:
 def cell_of(line: Line) -> tuple[str, bool]:
     """Return the cell that a line of a program begins or ends, "" for none, and whether it ends it."""
     if line.type == "assistant":
-        task = marks.of(line).task
+        task = mark_of(line).task
         return (task.id, False) if task else ("", False)
     calls = result_ids(line)
     return (calls[0].removeprefix(_CALL), True) if calls else ("", False)

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.cells import describe, message_key
-from sessgit.agents.claude.lines import parsed
+from sessgit.agents.claude.cells import describe
+from sessgit.agents.claude.lines import message_key, parsed
 from sessgit.agents.claude.writer import as_session
 from sessgit.agents.line import Line, Redact, complete_lines, opened, parse
 from sessgit.agents.values import PLAIN, SUBAGENT, SideFile

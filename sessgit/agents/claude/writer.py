@@ -12,22 +12,25 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.claude.cells import display_prompt, is_program, message_key, text_of
+from sessgit.agents.claude.cells import is_program
 from sessgit.agents.claude.lines import (
     BODY_TYPES,
     SYNTHETIC,
     blocks,
     call_ids,
     compact,
+    display_prompt,
     is_chained,
     is_notification,
     make,
     message_id,
+    message_key,
     message_of,
     milliseconds,
     parsed,
     queued_prompt,
     result_ids,
+    text_of,
     tool_results,
 )
 from sessgit.agents.line import Line, member_reader, parse
