@@ -28,5 +28,5 @@ def read(env: Mapping[str, str]) -> Environment:
     home = Path(env.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
     homes = agents.homes(env, home)
     store = Path(env.get("SESSGIT_STORE") or agents.client(homes).folder / "session-store").absolute()
-    session = next(filter(None, (agent.home.current_session(env) for agent in agents.every())), "")
+    session = next(filter(None, (agent.current_session(env) for agent in agents.every())), "")
     return Environment(home, homes, store, session, env.get("SESSGIT_OFF") == "1")

@@ -178,4 +178,4 @@ def test_one_agent_is_named_by_itself_alone() -> None:
         "cli/commands/export.py",
     )
     for file in OUTSIDE:
-        assert [one for one in literals(file) if one[0] in {*AGENTS} - {"plain"}] == [] or file in exempt, file
+        assert [one for one in literals(file) if one[0] in AGENTS] == [] or file in exempt, file

@@ -178,7 +178,7 @@ def test_names_of_files_are_never_paths(store: Store, tmp_path: Path) -> None:
     place = agents.of_programs().sidecars.place(tmp_path, tmp_path / "projects" / "-x", SESSION)
     for kind in ("subagent", "large tool result", "task", "todo list", "plan", "nothing"):
         for name in ("../../x.json", "..", ".hidden.json", "a/b.md", "", "agent-../x.jsonl", "x-agent-/y.json"):
-            assert place.of(sidecars.SideFile(kind, name, b"")) is None
+            assert place(sidecars.SideFile(kind, name, b"")) is None
 
 
 @pytest.mark.parametrize("in_its_place", ["link", "folder"])

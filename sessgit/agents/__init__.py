@@ -77,7 +77,7 @@ def at(folder: Path) -> Agent:
 
 def homes(env: Mapping[str, str], user: Path) -> Homes:
     """Return the folder of each agent's client, as the environment of a process and the user's home folder name it."""
-    return Homes({agent.name: agent.home.config_folder(env, user) for agent in every()})
+    return Homes({agent.name: agent.config_folder(env, user) for agent in every()})
 
 
 class Client(NamedTuple):

@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sessgit.model.conversation.turn import Gist
+
 if TYPE_CHECKING:  # types alone: defining the classes of these modules would be a tenth of what `log` takes
     from sessgit.agents.line import Line, Redact
     from sessgit.agents.processes import LiveClient
@@ -37,12 +39,13 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
     from sessgit.model.conversation.content import Call, Piece
     from sessgit.model.conversation.message import Extent
     from sessgit.model.conversation.session import Session
-    from sessgit.model.conversation.turn import Cell, Gist, Tokens, Turn
+    from sessgit.model.conversation.turn import Cell, Tokens, Turn
     from sessgit.model.line_list import Bytes
     from sessgit.model.program_input import GivenTurn, Outcome, Part, Task
 
 
-_PLAIN = "sessgit.agents.plain"
+_SHARED_MODULES = {"plugin": "hooks"}
+"""The parts that are in the module of another one."""
 OPTIONAL = frozenset({"hooks", "plugin", "sidecars", "tools", "programs", "stream", "repair"})
 """The parts that an agent may lack."""
 
@@ -50,9 +53,12 @@ OPTIONAL = frozenset({"hooks", "plugin", "sidecars", "tools", "programs", "strea
 class Agent:
     """One client. States call it by its `name`, people by its `title`; values of `protected_keys` are never redacted.
 
+    `folder` is the variable that names the client's own folder, and the folder in the user's home if it is not set;
+    `session_variable` names the session whose client runs a process, if the client sets one.
+
     Each part of the protocol is the module of that name in the agent's package, imported when it is first used. An
-    agent may lack the parts of `OPTIONAL`: their modules in `sessgit.agents.plain` stand for a client that has nothing
-    of the kind.
+    agent may lack the parts of `OPTIONAL`. What the methods of `Sidecars` return is what a client without sidecars has;
+    the other parts are used only if the agent has them.
     """
 
     home: Home
@@ -68,29 +74,42 @@ class Agent:
     stream: Stream
     repair: Repair
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what there is to say of a client
         self,
         name: str,
         title: str,
         protected_keys: frozenset[str],
         *,
+        folder: tuple[str, str],
+        session_variable: str = "",
         lacks: Collection[str] = (),
         package: str = "",
     ) -> None:
         assert OPTIONAL.issuperset(lacks)
         self.name, self.title, self.protected_keys = name, title, protected_keys
+        self._folder, self._session_variable = folder, session_variable
         self._package, self._lacks = package or f"sessgit.agents.{name}", frozenset(lacks)
 
     def __getattr__(self, part: str) -> Any:
         if part not in Agent.__annotations__:
             raise AttributeError(part)
-        module = importlib.import_module(f"{_PLAIN if part in self._lacks else self._package}.{part}")
-        setattr(self, part, module)
-        return module
+        module = f"{self._package}.{_SHARED_MODULES.get(part, part)}"
+        functions = _LACKING[part]() if part in self._lacks else importlib.import_module(module)
+        setattr(self, part, functions)
+        return functions
 
     def has(self, part: str) -> bool:
         """Return whether the agent has a part of the protocol of its own."""
         return part not in self._lacks
+
+    def config_folder(self, env: Mapping[str, str], home: Path) -> Path:
+        """Return the client's own folder, as the environment of a process names it."""
+        variable, name = self._folder
+        return Path(env.get(variable) or home / name).absolute()
+
+    def current_session(self, env: Mapping[str, str]) -> str:
+        """Return the id of the session whose client runs this process, or "" if the environment names none."""
+        return env.get(self._session_variable, "")
 
     def parsed(self, lines: Iterable[bytes]) -> list[Line]:
         """Return stored lines as `Line`s without a place."""
@@ -116,12 +135,6 @@ class Agent:
 
 class Home(Protocol):
     """Where the client keeps its files, below `config`, its own folder, and which clients are running."""
-
-    def config_folder(self, env: Mapping[str, str], home: Path) -> Path:
-        """Return the client's own folder, as the environment of a process names it."""
-
-    def current_session(self, env: Mapping[str, str]) -> str:
-        """Return the id of the session whose client runs this process, or "" if the environment names none."""
 
     def resume(self, state: Session) -> list[str]:
         """Return the program and the arguments that continue a session in the client, in the session's project.
@@ -342,78 +355,100 @@ class Subagents(Protocol):
 
     def pass_over(self, key: str, recorded: Callable[[], Mapping[str, int]]) -> None:
         """Take so many lines of each file, by its name, as recorded with the turn."""
+        return
 
     def has(self, path: str) -> bool:
         """Return whether a path in a turn's folder is that of a subagent's file that lies here."""
+        return False
 
     def has_more(self) -> bool:
         """Return whether a file that is known, or lies in the session's own folder, holds what is recorded with no
         turn."""
+        return False
 
     def of_turn(self, key: str, lines: Sequence[Line], *, is_last: bool) -> dict[str, Bytes]:
         """Return the pieces that belong to the turn by path in its folder; to the last turn also what others left
         over."""
+        return {}
 
 
-class SidecarPlace(Protocol):
-    """Where the side files of one session lie."""
+SidecarPlace = Callable[["SideFile"], "Path | None"]
+"""Where the client looks for a side file of one session; None for a name that the client would not have given."""
 
-    def of(self, file: SideFile) -> Path | None:
-        """Return where the client looks for the file; None for a name that the client would not have given."""
+
+class _NoSubagents(Subagents):
+    def __init__(self) -> None:
+        self.done = {}
 
 
 class Sidecars(Protocol):
-    """What the client keeps in files of their own: subagents, large tool results, plans, todos and tasks."""
+    """What the client keeps in files of their own: subagents, large tool results, plans, todos and tasks; by default
+    nothing."""
 
     def place(self, config: Path, folder: Path, agent_id: str, version: str = "") -> SidecarPlace:
         """Return where the side files of a session lie whose transcript is in `folder`; `version` is the client's."""
+        return lambda file: None
 
     def subagents(self, transcript: Path, agent_id: str, redact: Redact) -> Subagents:
         """Return the files of a session's subagents, of which nothing is recorded yet."""
+        return _NoSubagents()
 
     def is_subagent(self, name: str) -> bool:
         """Return whether a subagent's file can have the name."""
+        return False
 
     def session_of(self, path: Path) -> str:
         """Return the session that the first line of a subagent's file names, or ``""``."""
+        return ""
 
     def results(
         self, transcript: Path, agent_id: str, lines: Sequence[Line], redact: Redact
     ) -> Iterator[tuple[str, bytes]]:
         """Yield the large tool results that the lines name, by path in the turn's folder."""
+        return iter(())
 
     def live(self, config: Path, agent_id: str, slug: str, redact: Redact) -> Iterator[tuple[str, bytes]]:
         """Yield the plan, todos and tasks as they are now, by path in `live/`."""
+        return iter(())
 
     def plan_name(self, name: str) -> str:
         """Return the file name of a plan in the client's form: its own where it has it, else made of it."""
+        return name
 
     def unnamed_plans(self, config: Path, transcripts: Iterable[Path]) -> list[str]:
         """Return the file names of plans in the client's folder that are recorded with none of the transcripts."""
+        return []
 
     def may_be_inline(self, version: str) -> bool:
         """Return whether a client of this version, or one before it, may have written subagents' lines into the
         transcript."""
+        return False
 
     def goes_on(self, piece: Bytes) -> bool:
         """Return whether a piece of a subagent's file has another one before it, or may have."""
+        return False
 
     def messages(self, piece: Bytes) -> set[str]:
         """Return the ids of the model's messages in a piece of a subagent's file."""
+        return set()
 
     def gist(self, body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str] = ()) -> Gist:
         """Return what subagents did in a turn's body and in the pieces of their files, each message counted once;
         `counted` are the ids of messages that are counted elsewhere."""
+        return Gist()
 
     def own_lines(self, piece: Bytes) -> list[Line]:
         """Return the lines in a piece of a subagent's file as if they were the conversation's own."""
+        return []
 
     def as_own(self, file: SideFile, agent_id: str, version: str) -> SideFile:
         """Return the file, or a piece of it, with the session's id in the place of another's where its lines name
         one; a file that both sessions share stays as it is. `version` is the client's."""
+        return file
 
     def links(self, config: Path, transcript: Path, agent_id: str) -> Iterator[Path]:
         """Yield the links among the folders that a recording of the transcript would read below the client's folder."""
+        return iter(())
 
     @property
     def INDEX(self) -> str: ...  # noqa: N802
@@ -423,6 +458,14 @@ class Sidecars(Protocol):
     def merged(self, index: bytes | None, states: Mapping[Path, Session], path: Path) -> bytes:
         """Return the client's index of a project's sessions with these transcripts in it; the same bytes where
         nothing changes. Raises SessgitError where it is none."""
+
+
+class _NoSidecars(Sidecars):
+    pass
+
+
+_LACKING: Mapping[str, Callable[[], object]] = {"sidecars": _NoSidecars}
+"""What stands in for a part that an agent lacks."""
 
 
 class Writer(Protocol):
@@ -588,7 +631,7 @@ class Programs(Protocol):
 class Repair(Protocol):
     """A broken chain of lines, repaired so that every version of the client resumes it."""
 
-    def mend(self, turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str] = ()) -> Mended:
+    def mend(self, turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str]) -> Mended:
         """Return the lines of the turns of a session, mended. `known` are ids of sessions that it was copied from."""
 
     def in_order(self, raw: Sequence[bytes]) -> tuple[list[bytes], int]:

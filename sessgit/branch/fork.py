@@ -102,7 +102,7 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     hashes, side_files, place = dict[str, str](), list[SideFile](), None
     if target is not None:
         side_files, place = _fork_sidecars(store, head, state, commit, plan, target)
-        new = {path: file for file in side_files if (path := place.of(file)) and not os.path.lexists(path)}
+        new = {path: file for file in side_files if (path := place(file)) and not os.path.lexists(path)}
         hashes = {str(target): written.sha256}
         hashes |= {str(path): sidecars.bytes_hash(file.data) for path, file in new.items()}
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{cell or point.turn}"

@@ -648,7 +648,7 @@ def _lay_out(
     place = agent.sidecars.place(folder, project, state.agent_id, state.agent_version)
     for file in kept:
         is_plan = file.kind == PLAN
-        where = place.of(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
+        where = place(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
         if where is not None:
             files[where] = _later_version(files.get(where), file)
     files[path] = SideFile("transcript", path.name, rebuild_file(store, head.name).file)

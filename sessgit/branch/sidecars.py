@@ -116,7 +116,7 @@ def write_sidecars(store: Store, state: Session, files: Iterable[SideFile], plac
     """
     out, rules = [], session_redaction(store, state)
     for file in files:
-        path = place.of(file)
+        path = place(file)
         if path is not None:
             secrets, outcome = count_secrets(file.data), put_file(path, file.data)
             if outcome == LEFT and secrets and _matches_recorded(file, _existing_bytes(file, path), rules):
@@ -132,7 +132,7 @@ def unredacted_sidecars(
     by the rules of the session."""
     rules = session_redaction(store, state)
     for file in files:
-        path = place.of(file) if count_secrets(file.data) else None
+        path = place(file) if count_secrets(file.data) else None
         data = _existing_bytes(file, path, may_go_on=True) if path is not None else b""
         yield replace(file, data=data) if path and _matches_recorded(file, data, rules) else file
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents import agent_files, line
-from sessgit.agents.values import Mend
+from sessgit.agents.values import Mend, Mended
 from sessgit.branch import lost_refs, sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.check import commit_checks, lost_objects
@@ -211,7 +211,9 @@ def _repair_lines(context: Context, branch: str, new_id: str, result: Repaired, 
         ordered = order_lines(store, branch, lines.commit)
     if ordered is not None:
         lines, strange = ordered[0], [ordered[1]]
-    mended = agents.of(lines.state).repair.mend(lines.turns, lines.state.agent_id, lines.known)
+    mended = Mended({number: list(own) for number, own in lines.turns}, ())
+    if (agent := agents.of(lines.state)).has("repair"):
+        mended = agent.repair.mend(lines.turns, lines.state.agent_id, lines.known)
     first = min((mend.turn for mend in mended.mends), default=lines.last + 1)
     shared = 0 if is_incomplete or ordered is not None else min(first - 1, lines.last)
     rest = tuple(tuple(mended.turns.get(number, ())) for number, _ in lines.turns if number > shared)
@@ -340,9 +342,11 @@ def order_lines(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] | 
         laid, state = reassemble.lay_out(pieces.found), store.state(commit)
     except SessgitError:
         return None
+    if laid.file > 1 or not agents.of(state).has("repair"):
+        return None
     raw = [line for piece in laid.pieces for line in piece.lines]
     ordered, early = agents.of(state).repair.in_order(raw)
-    if not early or laid.file > 1:
+    if not early:
         return None
     what = f"{early:,} of {len(raw):,} lines of its file came before the line that they follow: moved after it"
     lines = Lines(branch, commit, state, ((1, tuple(ordered)),), state.turns, known=_known_ids(store, state))

@@ -99,6 +99,8 @@ def _turn_edits(store: Store, row: Row) -> Iterator[CachedEdit]:
 
 def _read_edits(store: Store, agent: Agent, row: Row) -> Iterator[tuple[FileEdit, str]]:
     """Yield the edits of a turn, each with the name of the subagent that made it."""
+    if not agent.has("tools"):
+        return
     used = parse_tools(row.trailer("Tools"))
     may_write = (agent.cells.kind(tool) in ("write", "subagent") for tool in used)
     if len(used) >= messages.MOST_TOOLS or any(may_write):

@@ -3,4 +3,7 @@ file, below `~/.tiny/chats/DAY/`."""
 
 from sessgit.agents.base import OPTIONAL, Agent
 
-AGENT = Agent("tiny", "Tiny", frozenset(), lacks=OPTIONAL, package="tiny_agent")
+AGENT = Agent(
+    "tiny", "Tiny", frozenset(),
+    folder=("TINY_HOME", ".tiny"), session_variable="TINY_CHAT", lacks=OPTIONAL, package="tiny_agent",
+)  # fmt: skip

@@ -1,21 +1,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from sessgit.agents.processes import LiveClient
 from sessgit.model.conversation.session import Session
 
 _NAME = re.compile(r"chat-([0-9a-f-]+)\.jsonl")
-
-
-def config_folder(env: Mapping[str, str], home: Path) -> Path:
-    return home / ".tiny"
-
-
-def current_session(env: Mapping[str, str]) -> str:
-    return env.get("TINY_CHAT", "")
 
 
 def resume(state: Session) -> list[str]:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         home,
         hooks,
         lines,
-        plugin,
         programs,
         repair,
         sidecars,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
         base.Home, base.Hooks, base.Plugin, base.Lines, base.Cells, base.Content,
         base.Tools, base.Sidecars, base.Writer, base.Programs, base.Stream, base.Repair,
     ] = (
-        home, hooks, plugin, lines, cells, content, tools, sidecars, writer, programs, stream, repair,
+        home, hooks, hooks, lines, cells, content, tools, sidecars, writer, programs, stream, repair,
     )  # fmt: skip
 
 _IDS = (
@@ -37,4 +36,7 @@ _IDS = (
 """The keys of identities: aligning, forking and restoring a session compare them byte for byte."""
 
 # Only the service can make a signature again, and it refuses a changed one.
-AGENT = Agent("claude", "Claude Code", frozenset((*_IDS.split(), "signature")))
+AGENT = Agent(
+    "claude", "Claude Code", frozenset((*_IDS.split(), "signature")),
+    folder=("CLAUDE_CONFIG_DIR", ".claude"), session_variable="CLAUDE_CODE_SESSION_ID",
+)  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from sessgit.agents import processes
@@ -23,16 +23,6 @@ _DEEPEST = 4
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^\0/\ud800-\udfff]{1,255}")
-
-
-def config_folder(env: Mapping[str, str], home: Path) -> Path:
-    """Return the client's own folder, as the environment of a process names it."""
-    return Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute()
-
-
-def current_session(env: Mapping[str, str]) -> str:
-    """Return the id of the session whose client runs this process, or "" if the environment names none."""
-    return env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 def resume(state: Session) -> list[str]:

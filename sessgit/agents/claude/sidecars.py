@@ -22,6 +22,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sessgit.agents.base import SidecarPlace
 from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import describe
 from sessgit.agents.claude.lines import message_key, parsed
@@ -32,7 +33,6 @@ from sessgit.errors import SessgitError
 from sessgit.model import long_strings
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist
-from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, split_lines
 from sessgit.model.stored_fields import string
 from sessgit.store import layout
@@ -360,34 +360,29 @@ _NESTED_SINCE = (2, 1, 2)
 _TODO = re.compile(r"([A-Za-z0-9-]{1,80}?)-agent-([A-Za-z0-9-]{1,80})\.json")
 
 
-@frozen
-class Place:
-    """Where the side files of one session lie: `folder` is that of its transcript, `config` the client's own.
+def place(config: Path, folder: Path, agent_id: str, version: str = "") -> SidecarPlace:
+    """Return where the side files of a session lie: `folder` is that of its transcript, `config` the client's own.
 
     `version` is the client's, which counts where a file does not say by which one it was written.
     """
+    own = folder / agent_id
 
-    config: Path
-    folder: Path
-    agent_id: str
-    version: str = ""
-
-    def of(self, file: SideFile) -> Path | None:
-        """Return where the client looks for the file; None for a name that the client would not have given."""
-        own = self.folder / self.agent_id
+    def path_of(file: SideFile) -> Path | None:
         match file.kind:
             case "subagent" if AGENT.fullmatch(file.name):
-                return self.folder / file.name if is_flat(file, self.version) else own / "subagents" / file.name
+                return folder / file.name if is_flat(file, version) else own / "subagents" / file.name
             case "large tool result" if PLAIN.fullmatch(file.name):
                 return own / "tool-results" / file.name
             case "task" if PLAIN.fullmatch(file.name) and file.name.endswith(".json"):
-                return self.config / "tasks" / self.agent_id / file.name
+                return config / "tasks" / agent_id / file.name
             case "plan" if PLAIN.fullmatch(file.name) and file.name.endswith(".md"):
-                return self.config / "plans" / file.name
+                return config / "plans" / file.name
             case "todo list" if named := _TODO.fullmatch(file.name):
-                whose = self.agent_id if named[2] == named[1] else named[2]
-                return self.config / "todos" / f"{self.agent_id}-agent-{whose}.json"
+                whose = agent_id if named[2] == named[1] else named[2]
+                return config / "todos" / f"{agent_id}-agent-{whose}.json"
         return None
+
+    return path_of
 
 
 def is_flat(file: SideFile, version: str) -> bool:
@@ -525,5 +520,4 @@ def _lines(piece: Bytes) -> list[Line]:
     return parsed(file_lines(split_lines(piece)))
 
 
-place = Place
 subagents = Subagents

@@ -31,6 +31,6 @@ _IDS = (
 
 # Only the service can read or make what is encrypted.
 AGENT = Agent(
-    "codex", "Codex", frozenset((*_IDS.split(), "encrypted_content")),
+    "codex", "Codex", frozenset((*_IDS.split(), "encrypted_content")), folder=("CODEX_HOME", ".codex"),
     lacks=("plugin", "sidecars", "programs", "stream", "repair"),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,16 +19,6 @@ _ID = re.compile(_UUID)
 _NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_({_UUID}))?\.jsonl(?:\.zst)?")
 """With the id of the thread and, behind a rewind since 0.169, with that of the segment in which it goes on."""
 _DAY = re.compile(r"\d{4}/\d\d/\d\d")
-
-
-def config_folder(env: Mapping[str, str], home: Path) -> Path:
-    """Return the client's own folder, as the environment of a process names it."""
-    return Path(env.get("CODEX_HOME") or home / ".codex").absolute()
-
-
-def current_session(env: Mapping[str, str]) -> str:
-    """Return "": the client names no session in the environment."""
-    return ""
 
 
 def resume(state: Session) -> list[str]:

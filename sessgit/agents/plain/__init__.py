@@ -1,1 +1,0 @@
-"""The parts of an agent whose client has nothing of the kind."""
