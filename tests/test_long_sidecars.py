@@ -330,7 +330,7 @@ def test_lines_out_of_a_file_beside_it(
         ends.append(path.stat().st_size + 1)  # behind the newline that is to come
     assert list(complete_lines(path, chunk=chunk)) == list(zip(whole, places, strict=True))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(beside, "_STEP", chunk)
+        patched.setattr(beside, "_CHUNK", chunk)
         for first, start in enumerate(ends):
             for more in range(len(ends) + 2):
                 assert beside._behind(path, start, more) == ends[min(first + more, len(ends) - 1)]

@@ -282,7 +282,7 @@ class Cells(Protocol):
     def label(self, lines: Sequence[Line]) -> list[tuple[str, str]]:
         """Return for each line the tool, else the line's type, and the path of the file that it is about, or ``""``."""
 
-    def uses(self, body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
+    def uses(self, body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Use]:
         """Return by the ordinals of cells what they are about, for those whose tool is known."""
 
 
@@ -631,7 +631,7 @@ class Programs(Protocol):
 class Repair(Protocol):
     """A broken chain of lines, repaired so that every version of the client resumes it."""
 
-    def mend(self, turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str]) -> Mended:
+    def mend(self, turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str] = ()) -> Mended:
         """Return the lines of the turns of a session, mended. `known` are ids of sessions that it was copied from."""
 
     def in_order(self, raw: Sequence[bytes]) -> tuple[list[bytes], int]:

@@ -132,7 +132,7 @@ def read_turns(
 
 def cached_turn(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> CachedTurn:
     """Return what the index has of a turn: of its folder, its cells, its lines as they are stored, and its key."""
-    uses = agent.cells.uses(body, cells, key, "") if _have_uses(agent, cells) else {}
+    uses = agent.cells.uses(body, cells, key) if _have_uses(agent, cells) else {}
     return CachedTurn(folder, _compact_json(cell_records(agent, cells, uses)))
 
 
@@ -181,7 +181,7 @@ def _read_folder(context: Context, branch: Branch, row: Row, folder: str) -> Tur
             else:
                 entry = store.folder(branch.tip, row.turn).get(layout.BODY)
                 body = store.objects.blob(entry[0]).split(b"\n")[:-1] if entry else []
-            uses = agent.cells.uses(body, cells, row.prompt, "")
+            uses = agent.cells.uses(body, cells, row.prompt)
     records = cell_records(agent, cells or (), uses or {})
     if stored and uses is not None and not damage:
         with suppress(SessgitError):

@@ -30,5 +30,5 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
     return [(line.type or "line", "") for line in lines]
 
 
-def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
+def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Use]:
     return {}

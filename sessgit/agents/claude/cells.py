@@ -85,13 +85,12 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
     return out
 
 
-def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
+def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Use]:
     """Return by the ordinals of cells what they are about, for those whose tool is known; only the lines of these
     are parsed.
 
     `body` are a turn's lines as they are stored, long strings cut out: the name of a file is none of these, and of
-    commands only those of several thousand characters are. `key` is the turn's; `folder` stands in for the working
-    folder where a line names none.
+    commands only those of several thousand characters are. `key` is the turn's.
     """
     line = cache(lambda number: make(body[number - 1]))
     uses_by_ordinal: dict[int, Use] = {}
@@ -101,7 +100,7 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) ->
             block = _block(line(cell.lines[0]), cell, key)
             if block is None:  # cells of a prompt without a uuid have another key: see `describe`
                 block = _block(line(cell.lines[0]), cell, line(1).prompt_id)
-            use = _use(line(cell.lines[0]), block, folder) if block is not None else None
+            use = _use(line(cell.lines[0]), block) if block is not None else None
             if use is not None:
                 uses_by_ordinal[ordinal] = use
     return uses_by_ordinal
@@ -306,13 +305,13 @@ def _block(line: Line, cell: Cell, key: str) -> dict[str, Any] | None:
     return None
 
 
-def _use(line: Line, block: dict[str, Any], folder: str) -> Use | None:
+def _use(line: Line, block: dict[str, Any]) -> Use | None:
     name, path = called(block)
     command = string(block.get("input"), "command")
     if kind(name) == "shell":
         return Use(command=command)
     if kind(name) not in FILE_KINDS or not path or "\0" in path:
         return None
-    place = os.path.normpath(os.path.join(line.text("cwd") or folder, path))  # noqa: PTH118 - as the agent has it
+    place = os.path.normpath(os.path.join(line.cwd, path))  # noqa: PTH118 - as the agent has it
     access = "r" if kind(name) == "read" else "w" if name == _REPLACING else "rw"
     return Use({place: access})

@@ -41,7 +41,7 @@ _TAKEN_OVER = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "ver
 """What an added line copies from the line that it belongs to."""
 
 
-def mend(turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str]) -> Mended:
+def mend(turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str] = ()) -> Mended:
     """Return the lines of a session's turns, repaired. Its lines may also name the sessions `known`, which it was
     copied from."""
     return _Mender(turns, {agent_id, *known}).run()

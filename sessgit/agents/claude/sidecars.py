@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,9 +39,8 @@ from sessgit.model.stored_fields import string
 from sessgit.store import layout
 
 AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
-_FIRST_LINE = 64 << 10
-"""So many bytes are read at once for the first line: it is asked of files that may be others'."""
-_STEP = 1 << 20
+_CHUNK = 64 << 10
+"""So many bytes are read at once where few lines are looked at."""
 _FILE_NAME = re.compile(rb"(?:\\[nrt])?([A-Za-z0-9][A-Za-z0-9._-]*)")
 """A word that can be a file's name; the escape of a line break in front of it is no part of it."""
 _SETTLED = 2.0
@@ -313,23 +313,15 @@ def _of_session(folder: Path, agent_id: str) -> list[Path]:
 
 def _first(path: Path) -> dict[str, Any] | None:
     """Return the fields of the first line of a subagent's file."""
-    return _parsed_first(raw for raw, _ in complete_lines(path, chunk=_FIRST_LINE))
+    return _parsed_first(raw for raw, _ in complete_lines(path, chunk=_CHUNK))
 
 
 def _behind(path: Path, start: int, lines: int) -> int:
     """Return the place behind so many lines from a place on, or behind all where there are fewer; behind the newline
     of the last one, also where that is still to come."""
-    end = at = start
-    with suppress(SessgitError), opened(path) as source:
-        while lines > 0 and (data := source.at(at, _STEP)):
-            newlines = data.count(b"\n")
-            if newlines > lines:
-                data = b"\n".join(data.split(b"\n", lines)[:lines]) + b"\n"
-            end = at + data.rfind(b"\n") + 1 if newlines else end
-            at, lines = at + len(data), lines - newlines
-        rest = source.size - end
-        if lines > 0 and 0 < rest <= long_strings.LONGEST_LINE and parse(source.at(end, rest)) is not None:
-            return source.size + 1
+    end = start
+    for raw, extent in islice(complete_lines(path, start, _CHUNK), lines):
+        end = extent.end + (extent.length == len(raw))
     return end
 
 
@@ -338,7 +330,7 @@ def _beginning(path: Path, place: int) -> int:
     with suppress(SessgitError), opened(path) as source:
         end = place
         while 0 < end <= source.size:
-            start = max(0, end - _FIRST_LINE)
+            start = max(0, end - _CHUNK)
             newline = source.at(start, end - start).rfind(b"\n")
             if newline >= 0:
                 return start + newline + 1
@@ -462,16 +454,12 @@ def _index(data: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     entries = document.get("entries") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not _objects(entries) or document.get("version", 1) != 1:
+    is_list = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    if not isinstance(document, dict) or not is_list or document.get("version", 1) != 1:
         raise SessgitError(
             f"{path} is not a session index of version 1", "It was not changed: name another folder, or delete it."
         )
     return document
-
-
-def _objects(value: object) -> bool:
-    entries: Sequence[object] = value if isinstance(value, list) else ["none"]
-    return all(isinstance(entry, dict) for entry in entries)
 
 
 _INLINE = ("1.", "2.0.")

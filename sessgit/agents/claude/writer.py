@@ -357,24 +357,20 @@ def _met(turns: Iterable[Sequence[Line]]) -> tuple[int, set[str]]:
 
 def summary_turn(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
     """Return a prompt and an answer as one turn; `key` makes a uuid of a word."""
-    common = _common(state)
     prompt, answer = key("prompt"), key("answer")
-    lines = (
-        {
-            "parentUuid": at.leaf, "isSidechain": False, "userType": "external", **common, "type": "user",
-            "message": {"role": "user", "content": texts[0]}, "uuid": prompt, "timestamp": _time(at.latest + 1),
-        },
-        {
-            "parentUuid": prompt, "isSidechain": False, "userType": "external", **common, "type": "assistant",
-            "message": {
-                "id": f"msg_{answer.replace('-', '')}", "type": "message", "role": "assistant", "model": SYNTHETIC,
-                "content": [{"type": "text", "text": texts[1]}], "stop_reason": "end_turn", "stop_sequence": None,
-                "usage": {"input_tokens": 0, "output_tokens": 0},
-            },
-            "uuid": answer, "timestamp": _time(at.latest + 2),
-        },
-    )  # fmt: skip
-    return NewTurn(prompt, [compact(line) for line in lines])
+    said = {
+        "id": f"msg_{answer.replace('-', '')}", "type": "message", "role": "assistant", "model": SYNTHETIC,
+        "content": [{"type": "text", "text": texts[1]}], "stop_reason": "end_turn", "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }  # fmt: skip
+
+    def line(parent: str, message: dict[str, Any], uuid: str, moment: int) -> bytes:
+        own = {"parentUuid": parent, "isSidechain": False, "userType": "external", **_common(state)}
+        own |= {"type": message["role"], "message": message, "uuid": uuid, "timestamp": _time(moment)}
+        return compact(own)
+
+    asked = line(at.leaf, {"role": "user", "content": texts[0]}, prompt, at.latest + 1)
+    return NewTurn(prompt, [asked, line(prompt, said, answer, at.latest + 2)])
 
 
 def _common(state: Session) -> dict[str, str]:

@@ -87,8 +87,10 @@ class _Reader:
             self.responses.append(tokens_of(line.payload.get("usage")))
         elif line.type == EVENT:
             self._event(line)
-        elif line.type == ITEM:
-            self._item(number, line)
+        elif line.is_result:
+            self._result(number, line)
+        elif line.is_work:
+            self._response(number, line)
 
     def _event(self, line: CodexLine) -> None:
         self.is_aborted = self.is_aborted or line.kind == "turn_aborted"
@@ -101,12 +103,6 @@ class _Reader:
         if isinstance(info, dict):
             total, last = (tokens_of(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
             self.by_total.setdefault(total, last if self.order else NO_TOKENS)  # of an earlier turn
-
-    def _item(self, number: int, line: CodexLine) -> None:
-        if line.is_result:
-            self._result(number, line)
-        elif line.is_work:
-            self._response(number, line)
 
     def _response(self, number: int, line: CodexLine) -> None:
         if self.message is None:
@@ -192,7 +188,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
     return out
 
 
-def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
+def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Use]:
     """Return by the ordinals of cells what they are about: the files of a patch, or a command."""
     found = dict[int, Use]()
     contexts = ((number, make(raw)) for number, raw in enumerate(body, start=1) if b'"turn_context"' in raw)
@@ -200,7 +196,7 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) ->
     for ordinal, cell in enumerate(cells, start=1):
         if cell.type == "tool" and cell.lines and 0 < cell.lines[0] <= len(body):
             given = arguments(make(body[cell.lines[0] - 1]))
-            root = next((cwd for number, cwd in reversed(folders) if number < cell.lines[0]), folder)
+            root = next((cwd for number, cwd in reversed(folders) if number < cell.lines[0]), "")
             files = {path: _ACCESS[change] for path, change in patched_files(given, root)}
             command = command_of(given)
             if files:
