@@ -22,15 +22,15 @@ from transcripts import SESSION, Talk
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
 from sessgit.model.program_input import GivenTurn, Outcome, Step, Task
-from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox import processes
+from sessgit.replay.sandbox.processes import Confinement
 
 
 def why_not_confined() -> str:
     """Why nothing here confines a process, or `""`."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            process_limits.check_can_run(Confinement((folder,), {"PATH": os.environ["PATH"]}))
+            processes.check_can_run(Confinement((folder,), {"PATH": os.environ["PATH"]}))
         except SessgitError as error:
             return f"{error}"
     return ""

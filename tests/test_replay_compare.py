@@ -14,7 +14,7 @@ from sessgit.model.conversation.content import Call, Change
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.program_input import Outcome
 from sessgit.replay import compare
-from sessgit.replay.sandbox.isolation import is_below
+from sessgit.replay.sandbox.processes import is_below
 from sessgit.replay.sandbox.workspace import path_replacer
 
 TOOLS = agents.of_programs().tools

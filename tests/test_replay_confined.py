@@ -32,10 +32,9 @@ from transcripts import SESSION, Talk
 from sessgit import Store
 from sessgit.agents.values import DeclinedError
 from sessgit.api.replaying import Executors
-from sessgit.replay import files
-from sessgit.replay.sandbox import isolation, process_limits
-from sessgit.replay.sandbox.isolation import Confinement
-from sessgit.replay.sandbox.process_limits import ProcessResult
+from sessgit.replay import run
+from sessgit.replay.sandbox import processes
+from sessgit.replay.sandbox.processes import Confinement, ProcessResult
 from sessgit.replay.sandbox.supervisor import Limits
 from sessgit.store import layout
 
@@ -66,7 +65,7 @@ def box(tmp_path: Path) -> Confinement:
 
 
 def shell(box: Confinement, command: str) -> ProcessResult:
-    return process_limits.run_process(["/bin/bash", "-c", command], box.writable[0], box)
+    return processes.run_process(["/bin/bash", "-c", command], box.writable[0], box)
 
 
 # The cage
@@ -162,7 +161,7 @@ def test_the_home_folder_is_not_visible(box: Confinement, monkeypatch: pytest.Mo
         (home / ".ssh/id").write_text("private")
         (home / "bin").mkdir()
         if is_system:
-            monkeypatch.setattr(isolation, "_SYSTEM_FOLDERS", (*isolation._SYSTEM_FOLDERS, top))
+            monkeypatch.setattr(processes, "_SYSTEM_FOLDERS", (*processes._SYSTEM_FOLDERS, top))
         path = f"{home}/bin:{top}:{home}/.ssh:{os.environ['PATH']}"
         box = replace(box, env={**box.env, "PATH": path}, hidden=(str(home),))
         done = shell(box, f"cat {home}/.ssh/id; ls -A {home}; find / -name id -path '*ssh*' 2>/dev/null; cd ~ && pwd")
@@ -342,10 +341,10 @@ def test_git_works_in_the_copy_of_a_project(coded: Coded) -> None:
 
 def test_the_profile_for_macos_hides_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(isolation, "isolation_tool", lambda path: "/usr/bin/sandbox-exec")
+    monkeypatch.setattr(processes, "_isolation_tool", lambda path: "/usr/bin/sandbox-exec")
     hidden, objects = ("/home/ada",), ("/home/ada/code/.git/objects",)
     confinement = Confinement(("/box",), {"PATH": "/usr/bin"}, readable=objects, hidden=hidden)
-    command = isolation.isolated_command(["true"], "/", confinement)
+    command = processes._isolated_command(["true"], "/", confinement)
     assert (command[:2], command[3:]) == (["/usr/bin/sandbox-exec", "-p"], ["true"])
     rules = command[2]
     assert rules.index('(deny file-read-data (subpath "/home/ada"))') < rules.index("(allow file-read-data")
@@ -543,7 +542,7 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
         (root / name).symlink_to(target)
     path = os.path.join(root, *parts)  # noqa: PTH118 - as a tool gives it
     with suppress(DeclinedError, OSError):
-        files.apply_write(str(root), {"a": path}, lambda before: {"a": text})
+        run.apply_write(str(root), {"a": path}, lambda before: {"a": text})
     assert [one.name for one in (top / "outside").iterdir()] == ["file"]
     assert (top / "outside/file").read_text() == "mine"
     assert sorted(one.name for one in top.iterdir()) == ["outside", "root"]

@@ -24,7 +24,7 @@ from sessgit.history.code.git import Env, Head
 from sessgit.history.views import read_pieces, turn_gists
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
-from sessgit.replay.sandbox import process_limits
+from sessgit.replay.sandbox import processes
 from sessgit.store import tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
@@ -325,8 +325,8 @@ def _run_command(command: BisectCommand, folder: str, env: Mapping[str, str]) ->
     """Return the exit code, as a shell gives it if a signal ended the command, or None if the time was up; and the end
     of the output. No process that the command started survives."""
     began, output = time.monotonic(), bytearray()
-    limits = process_limits.unsandboxed(env, command.limit or 0, _GRACE_SECONDS)
-    with process_limits.start_process(["/bin/sh", "-c", command.line], folder, limits) as running:
+    limits = processes.unsandboxed(env, command.limit or 0, _GRACE_SECONDS)
+    with processes.start_process(["/bin/sh", "-c", command.line], folder, limits) as running:
         while data := os.read(running.output, 65_536):
             output += data
             del output[:-_KEPT_OUTPUT]

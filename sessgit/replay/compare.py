@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -21,9 +21,10 @@ from sessgit.agents.base import Agent, Tools
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.redact.replacer import redact_text
-from sessgit.replay.files import Texts
 
 Outcome = Literal["equal", "differs", "failed", "skipped"]
+Texts = Mapping[str, str | None]
+"""The text of each file, None where there is none."""
 LONGEST_TEXT = 20_000
 """Characters of a text that are kept or shown."""
 _MOST_LINES = 2_000

@@ -27,8 +27,8 @@ from sessgit.model.progress import Progress, no_progress
 from sessgit.replay import compare, kept_result
 from sessgit.replay.compare import Outcome
 from sessgit.replay.kept_result import KeptSession
-from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError
+from sessgit.replay.sandbox import processes
+from sessgit.replay.sandbox.processes import JsonLines, NoAnswerError
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
@@ -173,15 +173,15 @@ def _run_model(model: ModelCommand) -> Iterator[Callable[[str], _Answer]]:
         return
     client = next((stream for stream in _streams() if model.protocol == stream.PROTOCOL), None)
     command = client.command(model.command) if client else model.command
-    free = process_limits.unsandboxed({**model.env, "SESSGIT_OFF": "1"}, 0)
-    with process_limits.start_process(["/bin/sh", "-c", command], model.cwd, free, None, errors=False) as running:
+    free = processes.unsandboxed({**model.env, "SESSGIT_OFF": "1"}, 0)
+    with processes.start_process(["/bin/sh", "-c", command], model.cwd, free, None, errors=False) as running:
         lines = JsonLines(running, model.seconds)
         yield lambda prompt: _ask_running(lines, client, prompt)
 
 
 def _ask_new_process(model: ModelCommand, prompt: str) -> _Answer:
     data = prompt.encode("utf-8", "replace")
-    result = process_limits.run_shell(model.command, model.cwd, model.env, model.seconds, data)
+    result = processes.run_shell(model.command, model.cwd, model.env, model.seconds, data)
     text = result.output.decode("utf-8", "replace").strip()
     if result.code is None:
         raise NoAnswerError(result.why)

@@ -19,7 +19,7 @@ from sessgit.model import canonical, dependency_graph
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
-from sessgit.replay.sandbox.isolation import is_below
+from sessgit.replay.sandbox.processes import is_below
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -16,16 +18,19 @@ from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.values import DeclinedError
 from sessgit.errors import SessgitError
+from sessgit.model import canonical
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
-from sessgit.replay import compare, files, plan
-from sessgit.replay.compare import Comparison, Outcome
+from sessgit.replay import compare, plan
+from sessgit.replay.compare import Comparison, Outcome, Texts
 from sessgit.replay.plan import PlanItem, ReplayPlan
-from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError
+from sessgit.replay.sandbox import processes
+from sessgit.replay.sandbox.processes import JsonLines, NoAnswerError, is_below
 from sessgit.replay.sandbox.workspace import Sandbox
 
+_MOST_BYTES = 32 << 20
+"""Bytes of a file that is read as a tool reads it."""
 _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 
 
@@ -61,7 +66,7 @@ def run_plan(
     Raises SessgitError, before any cell runs, if a cell needs a sandbox and this machine has none.
     """
     if any(item.kind in ("shell", "repl") for item in replay.items):
-        process_limits.check_can_run(sandbox.confinement)
+        processes.check_can_run(sandbox.confinement)
     with ExitStack() as stack:
         runner = _Runner(agents.of(replay.branch.state), sandbox, options, stack)
         results = []
@@ -119,7 +124,7 @@ class _Runner:
         cwd = self.sandbox.to_sandbox(recorded) if self.sandbox.is_inside(recorded) else self.sandbox.project
         if not Path(cwd).is_dir():
             raise _FailedError(f"its folder {recorded} does not exist")
-        result = process_limits.run_process([shell, "-c", self.sandbox.to_sandbox(command)], cwd, self.confinement)
+        result = processes.run_process([shell, "-c", self.sandbox.to_sandbox(command)], cwd, self.confinement)
         if result.code is None:
             raise _FailedError(result.why)
         output = self.sandbox.to_recorded(result.output.decode("utf-8", "replace"))
@@ -127,7 +132,7 @@ class _Runner:
 
     def _read(self, item: PlanItem, call: Call) -> Comparison:
         try:
-            text = files.read_text(self.sandbox.project, self.sandbox.to_sandbox(item.paths[0]))
+            text = read_text(self.sandbox.project, self.sandbox.to_sandbox(item.paths[0]))
             sources = self.agent.tools.sources(call.tool, text)
             lines = self.agent.tools.lines(call.input, text) if sources is None else []
         except (DeclinedError, OSError) as error:
@@ -141,7 +146,7 @@ class _Runner:
         paths = {file: self.sandbox.to_sandbox(path) for file, path in zip(call.files, item.paths, strict=True)}
         edit = partial(self.agent.tools.written, call)
         try:
-            before, after = files.apply_write(self.sandbox.project, paths, edit)
+            before, after = apply_write(self.sandbox.project, paths, edit)
         except (DeclinedError, OSError) as error:
             return _compare_tool_error(call, error)
         if call.cell.ok is False:
@@ -151,8 +156,8 @@ class _Runner:
     def _repl(self, item: PlanItem, call: Call) -> Comparison:
         if self.python is None:
             limits = self.confinement.limits._replace(seconds=0, address_space=True)
-            running = process_limits.start_process(
-                process_limits.python_command("worker"),
+            running = processes.start_process(
+                processes.python_command("worker"),
                 self.sandbox.project,
                 replace(self.confinement, limits=limits),
                 None,
@@ -189,7 +194,7 @@ class _Runner:
     def _ask(self, command: str, text: str) -> str:
         """Return what a command of the user prints for a text on standard input."""
         options, seconds = self.options, self.confinement.limits.seconds
-        result = process_limits.run_shell(command, options.cwd, options.env, seconds, text.encode())
+        result = processes.run_shell(command, options.cwd, options.env, seconds, text.encode())
         if result.code is None:
             raise _FailedError(result.why)
         if result.code:
@@ -216,3 +221,90 @@ def _to_recorded_paths(value: Any, sandbox: Sandbox) -> Any:
     if isinstance(value, dict):
         return {key: _to_recorded_paths(one, sandbox) for key, one in value.items()}
     return [_to_recorded_paths(one, sandbox) for one in value] if isinstance(value, list) else value
+
+
+# Files of the sandbox, read and written as a client's tools do. No path reaches anything outside: links are resolved,
+# and then the folders opened one by one without following links, so that a link made in the meantime leads nowhere.
+
+
+def apply_write(root: str, paths: Mapping[str, str], edit: Callable[[Texts], Texts]) -> tuple[Texts, Texts]:
+    """Write or delete what `edit` makes of the texts of files, whose paths are given by name; returns the texts before
+    and after by name. If `edit` raises an error, no file is changed."""
+    before = {name: _text_if_any(root, path) for name, path in paths.items()}
+    after = edit(before)
+    for name, text in after.items():
+        if text is None:
+            with _open_folder(root, paths[name], make=False) as (folder, file):
+                os.unlink(file, dir_fd=folder)
+        else:
+            _write_text(root, paths[name], text)
+    return before, after
+
+
+def _text_if_any(root: str, path: str) -> str | None:
+    try:
+        return read_text(root, path)
+    except FileNotFoundError:
+        return None
+
+
+def read_text(root: str, path: str) -> str:
+    """Return the text of a file; raises DeclinedError if it is no regular file, too large, or no text."""
+    with _open_folder(root, path, make=False) as (folder, name):
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise DeclinedError("it is not a file")
+        if status.st_size > _MOST_BYTES:
+            raise DeclinedError(f"the file is larger than {_MOST_BYTES >> 20} MiB")
+        data = file.read(_MOST_BYTES)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DeclinedError("the file is not UTF-8 text") from error
+
+
+def _write_text(root: str, path: str, text: str) -> None:
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DeclinedError("the new text is not UTF-8") from error
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with _open_folder(root, path, make=True) as (folder, name):
+        handle = os.open(name, flags, 0o666, dir_fd=folder)
+    with os.fdopen(handle, "wb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise DeclinedError("it is not a file")
+        file.write(data)
+
+
+def resolve_inside(root: str, path: str) -> str:
+    """Return the path with its links resolved; raises DeclinedError if it leads out of the sandbox at `root`."""
+    real = os.path.realpath(path)
+    if not is_below(real, os.path.realpath(root)):
+        shown = canonical.one_line(real, 200)
+        raise DeclinedError(f"refused: a link leads out of the sandbox, to {shown}", leads_out=True)
+    return real
+
+
+@contextmanager
+def _open_folder(root: str, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
+    """Yield the open folder of a file and the file's name in it, reached without following a link."""
+    top, real = os.path.realpath(root), resolve_inside(root, path)
+    *folders, name = real[len(top) :].strip("/").split("/")
+    if not name:
+        raise DeclinedError("it is a folder")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    at = os.open(top, flags)
+    try:
+        for folder in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=at)
+            below = os.open(folder, flags, dir_fd=at)
+            os.close(at)
+            at = below
+        yield at, name
+    finally:
+        os.close(at)

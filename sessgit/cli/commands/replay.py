@@ -26,7 +26,7 @@ from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.run import CellResult, RunOptions
 from sessgit.replay.sandbox import workspace
-from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox.processes import Confinement
 from sessgit.replay.sandbox.supervisor import Limits
 from sessgit.replay.sandbox.workspace import Sandbox
 

@@ -17,7 +17,7 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git
 from sessgit.history.code.git import Head
 from sessgit.model.frozen import frozen
-from sessgit.replay.sandbox.isolation import Confinement, is_below
+from sessgit.replay.sandbox.processes import Confinement, is_below
 from sessgit.store import tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch

@@ -1,7 +1,9 @@
 """Runs processes that see only a few folders, cannot escape, and leave nothing running.
 
-`isolation.py` hides everything else from them; `supervisor.py`, a process of its own, limits what they use and ends
-them. They have no network unless the caller allows it.
+bubblewrap on Linux, `sandbox-exec` on macOS hide everything else from them. On Linux a process sees only the folders of
+the system, Python and what it is given; on macOS it sees the other files but for those in the home folder. It can write
+in its own folders alone, and without `network` it reaches nothing. `supervisor.py`, a process of its own, limits what
+they use and ends them.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,22 +19,53 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
-from sessgit.replay.sandbox import isolation, supervisor
-from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox import supervisor
 from sessgit.replay.sandbox.supervisor import Limits
 
-_ROOT = str(Path(isolation.PACKAGE).parent)
+_PACKAGE = str(Path(__file__).parents[2])
+_SYSTEM_FOLDERS = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+    "/run/current-system", "/home/linuxbrew/.linuxbrew",
+)  # fmt: skip
+_RESOLVER_FOLDER = "/run/systemd/resolve"
+"""Where `/etc/resolv.conf` leads on many systems."""
+_UNSHARE_OPTIONS = (
+    "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
+    "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev",
+)  # fmt: skip
+_SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+_PROFILE = """(version 1)(allow default)(deny file-write*)(deny file-read-data {hidden})
+(allow file-read-data {readable})(allow file-write* {writable} (literal "/dev/null") (literal "/dev/zero"))"""
+_UNCONFINED_HINT = "Or use `--unconfined` to run them without a sandbox."
+_ROOT = str(Path(_PACKAGE).parent)
 _RUN_MODULE_CODE = "import sys; sys.path.append({root!r}); from {package} import {module}; {module}.main()"
 _STOP_SECONDS = 15.0
 """Seconds that the supervisor gets to end everything."""
 _CHUNK_SIZE = 1 << 16
 _LONGEST_ANSWER = 8 << 20
+
+
+@frozen
+class Confinement:
+    """Where processes may write, what they may read besides the system, which folders are hidden from them; `env` is
+    their whole environment. `unconfined` processes see and change what the user can. A process that must be ended gets
+    `grace` seconds to end by itself."""
+
+    writable: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = Limits()
+    network: bool = False
+    unconfined: bool = False
+    grace: float = 0
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 def unsandboxed(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinement:
@@ -80,22 +114,16 @@ def check_can_run(confinement: Confinement) -> None:
         result = run_process(["true"], confinement.writable[0], confinement)
         if result.code != 0:
             why = result.output.decode("utf-8", "replace").strip() or result.why or "it gave no reason"
-            hint = f"Does this system or container forbid user namespaces? {isolation.UNCONFINED_HINT}"
+            hint = f"Does this system or container forbid user namespaces? {_UNCONFINED_HINT}"
             raise SessgitError(f"cannot run commands in a sandbox: {why}", hint)
 
 
 class RunningProcess:
-    """A process that runs below its supervisor."""
+    """A process that runs below its supervisor; `stdin` and `output` are descriptors."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: int, report: int, limits: Limits) -> None:
-        self._process, self.stdin, self._report, self._limits = process, stdin, report, limits
+    def __init__(self, process: subprocess.Popen[bytes], stdin: int, output: int, report: int, limits: Limits) -> None:
+        self._process, self.stdin, self.output, self._report, self._limits = process, stdin, output, report, limits
         self._ended: tuple[int | None, str] | None = None
-
-    @property
-    def output(self) -> int:
-        """The descriptor of its output."""
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
 
     def read(self, longest: int) -> tuple[bytes, str]:
         """Return its output up to its end; a process that prints more bytes is stopped, and the reason returned."""
@@ -209,7 +237,7 @@ def start_process(
     Its standard input is `data`, or what is written to `stdin` if that is None. Its standard error is part of
     the output, or goes to the caller's own.
     """
-    isolated = list(command) if confinement.unconfined else isolation.isolated_command(command, cwd, confinement)
+    isolated = list(command) if confinement.unconfined else _isolated_command(command, cwd, confinement)
     with ExitStack() as ours:
         report_end, report = os.pipe()
         ours.callback(os.close, report_end)
@@ -238,8 +266,8 @@ def start_process(
                     f"cannot start Python: {error.strerror}", f"It was expected at {sys.executable}."
                 ) from error
         assert process.stdout is not None
-        ours.enter_context(process.stdout)
-        running = RunningProcess(process, stdin_end, report_end, confinement.limits)
+        output = ours.enter_context(process.stdout).fileno()
+        running = RunningProcess(process, stdin_end, output, report_end, confinement.limits)
         ours.callback(running.stop)
         yield running
 
@@ -250,3 +278,71 @@ def _temporary_file(data: bytes) -> Iterator[int]:
         file.write(data)
         file.seek(0)
         yield file.fileno()
+
+
+# Isolation
+
+
+def _isolation_tool(path: str) -> str:
+    """Return the program that isolates processes here; raises SessgitError, which says what to install, if there is
+    none. `path` is the PATH to look in."""
+    if sys.platform == "darwin":
+        if Path(_SANDBOX_EXEC).exists():
+            return _SANDBOX_EXEC
+        raise SessgitError(f"cannot run commands in a sandbox: {_SANDBOX_EXEC} is missing", _UNCONFINED_HINT)
+    program = shutil.which("bwrap", path=path) if sys.platform == "linux" else None
+    if program is None:
+        raise SessgitError(
+            "cannot run commands in a sandbox: bubblewrap is not installed",
+            f"Install it with your package manager, such as apt-get install bubblewrap. {_UNCONFINED_HINT}",
+        )
+    return program
+
+
+def _isolated_command(command: Sequence[str], cwd: str, confinement: Confinement) -> list[str]:
+    """Return the command that runs `command` in isolation, in the folder `cwd`.
+
+    No folder of `writable` may lie in another one: what runs could put a link in its place, and the next command would
+    be given what that leads to.
+    """
+    writable, network = confinement.writable, confinement.network
+    path, apart = confinement.env.get("PATH", os.defpath), [os.path.realpath(place) for place in confinement.hidden]
+    programs = map(os.path.realpath, filter(os.path.isabs, path.split(os.pathsep)))
+    shown = [place for place in programs if not any(is_below(place, one) for one in apart)]
+    shown += [sys.prefix, sys.base_prefix, _PACKAGE, *confinement.readable]
+    shown = [place for place in shown if place != "/" and not any(is_below(one, place) for one in apart)]
+    if sys.platform == "darwin":
+        hidden, readable, written = (  # of several rules that fit, the last one holds
+            " ".join(f"(subpath {json.dumps(place)})" for place in places) or '(literal "/nowhere")'
+            for places in (apart, [*shown, *writable], writable)
+        )
+        profile = _PROFILE.format(hidden=hidden, readable=readable, writable=written)
+        return [_isolation_tool(path), "-p", profile if network else f"{profile}(deny network*)", *command]
+    walls = [_isolation_tool(path), *_UNSHARE_OPTIONS]
+    if network:
+        shown.append(_RESOLVER_FOLDER)
+    else:
+        walls.append("--unshare-net")
+    for place in _SYSTEM_FOLDERS:
+        walls += ("--ro-bind-try", place, place)
+    covered = [place for place in apart if any(is_below(place, system) for system in _SYSTEM_FOLDERS)]
+    for place in covered:
+        walls += ("--tmpfs", place)
+    # What is bound there must not be replaceable by a link from inside, nor hold the places where the others are bound.
+    own = confinement.env.get("TMPDIR", "")
+    for place in ("/tmp", "/dev/shm") if own in writable else ():
+        if not any(is_below(other, place) for other in (*shown, *writable)):
+            walls += ("--bind", own, place)
+    for place in shown:
+        walls += ("--ro-bind-try", place, place)
+    for place in writable:
+        walls += ("--bind", place, place)
+    for place in (*covered, "/dev", "/"):
+        walls += ("--remount-ro", place)
+    return [*walls, "--chdir", cwd, "--", *command]
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is the folder or lies in it; False for the root and an unknown folder, which no sandbox can
+    replace."""
+    return bool(folder.strip("/")) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
