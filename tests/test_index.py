@@ -23,7 +23,7 @@ from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.ids import Address
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store import ancestry, layout
+from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Index, PastIndex
 from sessgit.store.settings import Privacy, RecordConfig
@@ -211,13 +211,13 @@ def test_names_that_are_damaged(store: Store, reopened: Any, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("state", [b"{", b"", b"\xa5" * 9])
 def test_values_that_are_damaged(store: Store, reopened: Any, tmp_path: Path, state: bytes) -> None:
-    paths = ancestry.session_transcripts(reopened(), [SESSION])
+    paths = reopened().session_transcripts([SESSION])
     db = sqlite3.connect(store.paths.index)
     with db:
         db.execute("UPDATE branches SET state = ?", (state,))
     db.close()
     index = reopened()
-    assert ancestry.session_transcripts(index, [SESSION]) == paths
+    assert index.session_transcripts([SESSION]) == paths
     assert picture(index) == made_anew(store, tmp_path)
 
 

@@ -19,7 +19,8 @@ from sessgit.agents.claude import home
 from sessgit.record import privacy
 from sessgit.record.privacy import Privacy, Verdict
 from sessgit.recorder import drain
-from sessgit.store import cache_file, refs, settings
+from sessgit.store import refs, settings
+from sessgit.store.index import remove_cache
 from sessgit.store.layout import StorePaths
 from sessgit.store.settings import RecordConfig
 
@@ -261,7 +262,7 @@ def test_what_was_moved_is_off_with_its_new_project(sessgit: Shell) -> None:
     sessgit.out("restore", SESSION, "--project", str(there))
     sessgit.out("off", str(there))
     paths = StorePaths(sessgit.store)
-    cache_file.remove_file(paths.index)
+    remove_cache(paths.index)
     path = talk.turns("zebra").save(home.project_folder(sessgit.config, str(there)))
     event = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(there), "hook_event_name": "SessionEnd"}
     (paths.spool / "1-1.json").write_text(json.dumps(event))

@@ -16,8 +16,8 @@ from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
 from sessgit.cli.text import duration, plain, wrap
-from sessgit.store import cache_file
 from sessgit.store import store as stores
+from sessgit.store.index import remove_cache
 from sessgit.store.layout import StorePaths
 
 # As it was recorded
@@ -116,7 +116,7 @@ def test_a_damaged_turn_is_told(sessgit: Shell) -> None:
     assert sessgit("log", "5e55", "-p") == done
     other = sessgit.talk("0b2d7f10-0000-4000-8000-00000000000b").prompt("two").tool("Read", {"file_path": "/a.py"})
     sessgit.out("import", str(sessgit.keep(other.answer("Read."))))
-    cache_file.remove_file(StorePaths(sessgit.store).index)
+    remove_cache(StorePaths(sessgit.store).index)
     assert [found["id"] for found in sessgit.json("ls", "--", "/a.py")["sessions"]] == [
         "0b2d7f10-0000-4000-8000-00000000000b"
     ]

@@ -19,9 +19,9 @@ from sessgit.errors import StoreError
 from sessgit.history import fulltext_update, search
 from sessgit.history.search import SearchScope
 from sessgit.recorder import drain as in_background
-from sessgit.store import cache_file, layout
+from sessgit.store import layout
 from sessgit.store.fulltext import TextIndex
-from sessgit.store.index import Index
+from sessgit.store.index import Index, remove_cache
 from sessgit.store.store import Store
 
 Places = Callable[..., list[str]]
@@ -184,7 +184,7 @@ def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store
     elif damage == "names":
         data = data.replace(b"CREATE INDEX placed_at ON placed", b"CREATE INDEX placed_at ON pl\xf5ced")
     if damage == "gone":
-        cache_file.remove_file(path)
+        remove_cache(path)
     elif damage not in ("version", "values"):
         path.write_bytes(b"" if damage == "empty" else data)
     assert places("alpha7") == ["one@8"]
@@ -224,7 +224,7 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     def refuse(*_: object) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr(cache_file, "_open_file", refuse)
+    monkeypatch.setattr("sessgit.store.index._open_cache_file", refuse)
     results = search.search(index, "alpha", SearchScope(), 10, 160, lambda done, all_: None)
     assert results.total == 1
     assert results.behind == "cannot write the full-text index: the most recent turns are not searched"

@@ -33,9 +33,9 @@ from sessgit.model import merge_decisions
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Activation, Budget, Memory, Session, Trajectory, Unified
 from sessgit.model.prices import Price
-from sessgit.store import cache_file, layout, operations
+from sessgit.store import layout, operations
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Branch, Index, remove_cache
 from sessgit.store.store import Store
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -230,7 +230,7 @@ def test_many_changes_between_two_turns_are_one_commit_each(store: Store, index:
     assert [row.turn for row in index.turns(SESSION)] == [1, 2]
     turns, branches = index.turns(SESSION), index.branches()
     index.close()
-    cache_file.remove_file(layout.StorePaths(store.path).index)
+    remove_cache(layout.StorePaths(store.path).index)
     anew = Index(store.path, lambda: store)
     anew.sync()
     assert (anew.turns(SESSION), anew.branches()) == (turns, branches)

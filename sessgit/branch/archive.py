@@ -16,7 +16,7 @@ from sessgit.history import ls
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.record import catch_up
-from sessgit.store import ancestry, layout, operations, refs
+from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.operations import Move, Operation
@@ -79,8 +79,8 @@ def old_sessions(index: Index, session_filter: ls.SessionFilter, homes: Homes) -
     labelled `keep`, manage others, or have a transcript written after the moment `before` are only archived by name."""
     live = agents.open_sessions(homes)
     matching = ls.matching_sessions(index, session_filter)
-    managers = ancestry.managing_sessions(index)
-    places = ancestry.session_transcripts(index, [outline.name for outline in matching])
+    managers = index.managing_sessions()
+    places = index.session_transcripts([outline.name for outline in matching])
     passed: dict[str, str] = {}
     for outline in matching:
         if outline.agent_id in live:
@@ -97,7 +97,7 @@ def old_sessions(index: Index, session_filter: ls.SessionFilter, homes: Homes) -
 def _record_last_lines(context: Context, sessions: Sequence[str]) -> None:
     """Record the last lines of sessions that no client has open: archived sessions are not recorded in the
     background."""
-    places = ancestry.session_transcripts(context.index, sessions)
+    places = context.index.session_transcripts(sessions)
     for session in sessions:
         path = Path(places.get(session) or "/")
         if not path.name or catch_up.is_level(context.store.paths, session, path, final=True):

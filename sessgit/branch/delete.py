@@ -18,7 +18,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
-from sessgit.store import ancestry, layout, locks, operations, refs
+from sessgit.store import layout, locks, operations, refs
 from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index
 from sessgit.store.operations import Move, Operation
@@ -53,7 +53,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
     """Return what a deletion of the sessions would remove; raises ConflictError if one is open in a client."""
     live, paths = agents.open_sessions(homes), layout.StorePaths(index.path)
     plans = list[DeletionPlan]()
-    every, returned = resolve.list_tags(index), ancestry.merged_elsewhere(index)
+    every, returned = resolve.list_tags(index), index.merged_elsewhere()
     for session in dict.fromkeys(sessions):
         branch = index.branch(session)
         if branch is None:
@@ -64,7 +64,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
             )
         own = [one for one in every if layout.session_of(one.branch) == session]
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
-        sides, merged = ancestry.side_branches(index, session), dict[str, set[tuple[str, int]]]()
+        sides, merged = index.side_branches(session), dict[str, set[tuple[str, int]]]()
         for source, into in returned.items():
             for name, turns in into.items() if layout.session_of(source) == session else ():
                 numbers = {(source, number) for some in turns for number in some}

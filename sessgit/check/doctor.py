@@ -34,7 +34,6 @@ from sessgit.model.humanize import format_count, format_size, quote_for_shell
 from sessgit.purge import purge
 from sessgit.record import imports, install
 from sessgit.store import (
-    cache_file,
     git,
     layout,
     locks,
@@ -52,7 +51,7 @@ from sessgit.store import (
 )
 from sessgit.store import store as stores
 from sessgit.store.context import Context, Homes
-from sessgit.store.index import Index
+from sessgit.store.index import Index, remove_cache
 from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
@@ -521,7 +520,7 @@ def _database_damage(path: Path) -> str:
 
 def _rebuild_index(path: Path, name: str) -> str:
     try:
-        cache_file.remove_file(path)
+        remove_cache(path)
     except OSError as error:
         raise StoreError(f"cannot remove {path}: {error.strerror}") from error
     return f"{name} was rebuilt"

@@ -19,7 +19,7 @@ from sessgit.model.humanize import quote_for_shell
 from sessgit.record import catch_up
 from sessgit.record import privacy as private
 from sessgit.record.privacy import Verdict
-from sessgit.store import ancestry, locks, log, project, recorder_state, refs, spool, stub
+from sessgit.store import locks, log, project, recorder_state, refs, spool, stub
 from sessgit.store.context import Homes
 from sessgit.store.index import Index, Outline
 from sessgit.store.layout import StorePaths
@@ -267,7 +267,7 @@ def _contents(store: Path, homes: Homes, outlines: Sequence[Outline], index: Ind
 
 def _has_own_turn(index: Index, outline: Outline) -> bool:
     """Return whether the session's last turn is its own: a new fork has only turns of its parent."""
-    origin = ancestry.origins(index, [outline.name]).get(outline.name)
+    origin = index.origins([outline.name]).get(outline.name)
     return origin is None or outline.turns > origin.turn + bool(origin.cell)
 
 

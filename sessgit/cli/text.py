@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
     from sessgit.history.log import SideBranch
     from sessgit.model.conversation.session import Session
-    from sessgit.store.ancestry import ForkPlace
-    from sessgit.store.index import Branch
+    from sessgit.store.index import Branch, ForkPlace
 
 Row = Sequence[str]
 

@@ -16,7 +16,7 @@ from sessgit import agents
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.conversation.session import Session
 from sessgit.model.humanize import quote_for_shell
-from sessgit.store import ancestry, recorder_state
+from sessgit.store import recorder_state
 from sessgit.store.context import Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths, short_name
@@ -129,7 +129,7 @@ def files_made_here(paths: StorePaths) -> frozenset[str]:
 def lost_sessions(index: Index, homes: Homes) -> list[str]:
     """Return the ids of the lost sessions, also of those without turns, but not of archived ones. No state is read."""
     outlines = [outline for outline in index.outlines() if not outline.archived]
-    paths = ancestry.session_transcripts(index, [outline.name for outline in outlines])
+    paths = index.session_transcripts([outline.name for outline in outlines])
     states = [
         Session(one.name, one.agent_id, project=one.project, transcript=paths.get(one.name, "")) for one in outlines
     ]

@@ -26,7 +26,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.story import Heading, IndexEntry, Relative, Story, StoryTurn
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, counted
-from sessgit.store import ancestry, layout
+from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
@@ -185,7 +185,7 @@ class Families:
         listed = family[:_MOST_FAMILY] if len(family) > 1 else []
         relatives = []
         for member, depth in listed:
-            at = ancestry.fork_place(self.index, member) if depth else None
+            at = self.index.fork_place(member) if depth else None
             left = logs.last_shared_turn(self.index, layout.session_of(at.branch), at) if at else None
             relative, cell = _make_relative(member, rows, left), at.cell if at else ""
             relatives.append(replace(relative, depth=depth, cell=cell, own=member.name == session))

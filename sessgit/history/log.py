@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 from sessgit.errors import SessgitError
 from sessgit.history import views
 from sessgit.model.frozen import frozen
-from sessgit.store import ancestry, layout
-from sessgit.store.ancestry import ForkPlace
+from sessgit.store import layout
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Index, Outline, Row
+from sessgit.store.index import Branch, ForkPlace, Index, Outline, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
@@ -116,7 +115,7 @@ def branch_log(
         rows = index.turns(branch.name, 1 if limit is None else end - limit + 1, end)
     forks: dict[int, list[ForkEntry]] = {}
     for fork in sorted(index.forks_of(session), key=lambda fork: (fork.state.created, fork.name)):
-        at = ancestry.fork_place(index, fork)
+        at = index.fork_place(fork)
         if fork.name != session and at is not None and (shared := last_shared_turn(index, branch.name, at)) <= end:
             cell = at.cell if at.branch == branch.name else ""
             forks.setdefault(shared, []).append(ForkEntry(fork, shared, cell, at))
@@ -125,7 +124,7 @@ def branch_log(
         if side.turn <= end:
             left.setdefault(side.turn, []).append(side)
     merged: dict[int, list[str]] = {}
-    if ancestry.has_silent_merges(index, branch.name):
+    if index.has_silent_merges(branch.name):
         with suppress(SessgitError):  # merges of a damaged history are not listed
             for theirs, number in list_merges(index.open_store(), branch):
                 merged.setdefault(number, []).insert(0, theirs)
@@ -142,8 +141,8 @@ def last_shared_turn(index: Index, branch: str, left: ForkPlace) -> int:
 
 def side_branches(index: Index, branch: Branch) -> Iterator[SideBranch]:
     """Yield by name the side branches of the branch's session that have turns which the branch lacks."""
-    others = [other for other in ancestry.side_branches(index, branch.session) if other != branch.name]
-    merged = ancestry.merged_turns(index, branch.name) if others else {}
+    others = [other for other in index.side_branches(branch.session) if other != branch.name]
+    merged = index.merged_turns(branch.name) if others else {}
     for other in index.branches_named(others):
         last, count = index.left_behind(other.name, branch.name)
         if count:

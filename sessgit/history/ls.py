@@ -16,9 +16,8 @@ from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
-from sessgit.store import ancestry, layout
-from sessgit.store.ancestry import ForkPlace
-from sessgit.store.index import Branch, Index, Outline
+from sessgit.store import layout
+from sessgit.store.index import Branch, ForkPlace, Index, Outline
 
 Order = Literal["updated", "created", "accessed", "turns", "tokens", "cost", "name"]
 Archived = Literal["", "also", "only"]
@@ -140,8 +139,8 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
-    merged, diverged = ancestry.merged_elsewhere(index), ancestry.sessions_of_other_machines(index)
-    left = ancestry.fork_places(index, list(branches))
+    merged, diverged = index.merged_elsewhere(), index.sessions_of_other_machines()
+    left = index.fork_places(list(branches))
     entries = [
         ListEntry(
             branches[name],

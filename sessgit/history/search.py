@@ -32,9 +32,9 @@ from sessgit.model.search_query import (
     parse_query,
     space_single_char_words,
 )
-from sessgit.store import cache_file, layout, project
+from sessgit.store import layout, project
 from sessgit.store.fulltext import LINE_BITS, LINE_MASK, TextIndex, plain, tool_word
-from sessgit.store.index import Branch, Index, Outline, Row
+from sessgit.store.index import Branch, Index, Outline, Row, is_damage
 
 COLUMNS = ("asked", "answered", "did")
 _WEIGHTS = "10.0, 4.0, 1.0, 0.0"
@@ -506,7 +506,7 @@ def _query_fulltext(
             behind = _update_for_query(index, words, progress)
             return question(words), behind
         except sqlite3.Error as error:
-            if attempt or not cache_file.is_damage(error):
+            if attempt or not is_damage(error):
                 raise StoreError(f"cannot use the full-text index: {error}", "Try again later.") from error
             words.remove()
         finally:
@@ -522,7 +522,7 @@ def _update_for_query(index: Index, words: TextIndex, progress: Progress) -> str
     try:
         fulltext_update.update_fulltext(index, words, progress)
     except sqlite3.OperationalError as error:
-        if cache_file.is_damage(error):
+        if is_damage(error):
             raise
         return f"the full-text index is behind: {error}"
     return ""

@@ -33,10 +33,9 @@ from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.model.program_input import Metadata
 from sessgit.model.progress import Progress, counted, no_progress
-from sessgit.store import ancestry, layout
-from sessgit.store.ancestry import ForkPlace
+from sessgit.store import layout
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Row
+from sessgit.store.index import Branch, ForkPlace, Row
 from sessgit.store.store import Store
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def session_card(context: Context, branch: Branch, progress: Progress = no_progr
     return SessionCard(
         branch,
         (index.branch(origin.session) or index.branch(layout.session_of(origin.session))) if origin else None,
-        ancestry.fork_place(index, branch),
+        index.fork_place(branch),
         logs.branch_log(index, branch),
         list(changed),
         [name for name in read if name not in changed],
@@ -207,7 +206,7 @@ def show_start(context: Context, branch: Branch) -> SessionStart:
     """Return the start of a session, before turn 1."""
     row = context.index.turn(branch.name, 1)
     first = (context.store.commit(row.commits[0]).parents or (row.commits[0],))[0] if row else branch.tip
-    return SessionStart(branch, ancestry.fork_place(context.index, branch), first, context.store.commit(first).time)
+    return SessionStart(branch, context.index.fork_place(branch), first, context.store.commit(first).time)
 
 
 # Subagents

@@ -23,7 +23,7 @@ from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.frozen import frozen
 from sessgit.model.prices import Price
 from sessgit.model.progress import Progress, counted, no_progress
-from sessgit.store import ancestry, layout, project
+from sessgit.store import layout, project
 from sessgit.store.index import Branch, Index, Outline, Row
 
 GroupBy = Literal["day", "project", "agent", "model", "session", "tool"]
@@ -225,7 +225,7 @@ def _distinct_turns(index: Index, turns: Iterable[_HeldTurn]) -> list[list[_Held
     Programs number their messages alike in every session, so the uuid alone says nothing. Recording compared the lines
     of a fork with those of the session that it left; lines are compared here only for others with the same prompt.
     """
-    origins = ancestry.origins(index)
+    origins = index.origins()
     by_holder: dict[tuple[str, str], list[_HeldTurn]] = {}
     for turn in turns:
         session, visited = turn.session, {turn.session}

@@ -16,9 +16,8 @@ from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
-from sessgit.store import ancestry, layout
-from sessgit.store.ancestry import ForkPlace
-from sessgit.store.index import Branch, Index, Outline, Row
+from sessgit.store import layout
+from sessgit.store.index import Branch, ForkPlace, Index, Outline, Row
 
 Kind = Literal["session", "rewound", "machine"]
 
@@ -231,8 +230,8 @@ class _NodeReader:
 
     def __init__(self, index: Index, prices: Prices, sessions: Sequence[str]) -> None:
         self.index, self.prices = index, prices
-        self.fork_places = ancestry.fork_places(index, sessions)
-        self.merging = ancestry.sessions_with_merges(index, sessions)
+        self.fork_places = index.fork_places(sessions)
+        self.merging = index.sessions_with_merges(sessions)
         self.merged: dict[str, set[tuple[str, int]]] = {}
         """By the branch that was merged, what it was merged into and the last turn that was there by then."""
         for branch in index.branches_named(self.merging):
@@ -266,10 +265,10 @@ class _NodeReader:
             self._words(branch, first),
             tuple(sorted(self.merged.get(branch.name, ()))),
         )
-        for other in self.index.branches_named(ancestry.side_branches(self.index, branch.name)):
+        for other in self.index.branches_named(self.index.side_branches(branch.name)):
             last, count = self.index.left_behind(other.name, branch.name)
             if count:
-                at = ancestry.fork_place(self.index, other)
+                at = self.index.fork_place(other)
                 cost = self._cost(self._own(other, max(last, _count_shared_turns(at) if at else 0) + 1))
                 words = self._words(other, last + 1)
                 merged = tuple(sorted(self.merged.get(other.name, ())))

@@ -29,8 +29,9 @@ from sessgit.purge.scan import SessionHit
 from sessgit.record import scratch_store
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text, cut_short
-from sessgit.store import cache_file, layout, locks, maintenance, operations, refs, secret_filter, tempdirs
+from sessgit.store import layout, locks, maintenance, operations, refs, secret_filter, tempdirs
 from sessgit.store.context import Context, Homes
+from sessgit.store.index import remove_cache
 from sessgit.store.layout import StorePaths
 from sessgit.store.operations import Move, Operation
 from sessgit.store.private_files import write_private
@@ -246,7 +247,7 @@ def _purge(context: Context, values: Sequence[str], progress: PurgeProgress, hel
     files.rewrite_files()
     operation = files.rewrite_journal(_operation(f"{format_count(len(values), 'value')} purged", now), note.since)
     context.index.reset()  # SQLite leaves deleted data in its files
-    cache_file.remove_file(paths.text)
+    remove_cache(paths.text)
     maintenance.delete_all_leftovers(store.path)
     maintenance.prune(store.path, held)
     store.repo.refresh_packs()

@@ -24,7 +24,7 @@ from sessgit.model.conversation.message import Extent
 from sessgit.record.file_pass import FilePass, RecordingResult
 from sessgit.record.source import RecordedSession
 from sessgit.record.tip_delivery import free_name
-from sessgit.store import ancestry, layout, operations, recorder_state, refs
+from sessgit.store import layout, operations, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.objects import Entry
 from sessgit.store.recorder_state import Cursor
@@ -279,7 +279,7 @@ def _is_derived(context: Context, session: str, branches: Mapping[str, str]) -> 
             if not is_own or len(store.commit(commit).parents) > 1 or any(map(message.get, _LIVE_TRAILERS)):
                 return False
             commits.add(commit)
-    if store.state(branches[session]).origin is not None or ancestry.has_forks(context.index, session):
+    if store.state(branches[session]).origin is not None or context.index.has_forks(session):
         return False
     own = {layout.head_ref(branch) for branch in branches}
     for name, oid in refs.read_all(store.path).items():

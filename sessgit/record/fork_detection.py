@@ -31,9 +31,8 @@ from sessgit.record import commits
 from sessgit.record.edit_commit import StateEdit, write_edit
 from sessgit.record.source import RecordedSession, TranscriptSource
 from sessgit.store import layout, refs
-from sessgit.store.ancestry import Relatives
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Row
+from sessgit.store.index import Branch, Relatives, Row
 from sessgit.store.store import Store, with_newlines
 
 _EVENTS_OF_STATE = ("start", "turn", "compact", "edit", "end")

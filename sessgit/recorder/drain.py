@@ -242,15 +242,15 @@ def update_fulltext(index: Index, seconds: float) -> None:
     Raises SessgitError or `sqlite3.Error` if the full-text index cannot be written; the next search repairs it.
     """
     from sessgit.history import fulltext_update
-    from sessgit.store import cache_file
     from sessgit.store.fulltext import TextIndex
+    from sessgit.store.index import is_damage
 
     words = TextIndex(index.path, wait=0)
     try:
         if not fulltext_update.is_up_to_date(index, words):
             fulltext_update.update_fulltext(index, words, seconds=seconds)
     except sqlite3.Error as error:
-        if cache_file.is_damage(error):
+        if is_damage(error):
             words.remove()
         elif getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
             raise

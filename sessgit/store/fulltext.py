@@ -18,7 +18,8 @@ from pathlib import Path
 from sessgit.errors import StoreError
 from sessgit.model.frozen import frozen
 from sessgit.model.search_query import space_single_char_words
-from sessgit.store import cache_file, layout
+from sessgit.store import layout
+from sessgit.store.index import CacheSchema, open_cache, remove_cache
 
 LONGEST_TEXT = 1 << 18
 """Number of characters of a line's text by one speaker that are indexed: half of them from its start, half from its
@@ -46,7 +47,7 @@ _TABLES = {
 WORDS = _TABLES["words"]
 """The statement for the table of words, which has a row for each line with any."""
 _INDEXES = ("CREATE INDEX placed_turn ON placed(turn)", "CREATE INDEX placed_at ON placed(at)")
-_SCHEMA = cache_file.Schema(_VERSION, tuple(_TABLES), (*_TABLES.values(), *_INDEXES))
+_SCHEMA = CacheSchema(_VERSION, tuple(_TABLES), (*_TABLES.values(), *_INDEXES))
 
 LINE_BITS = 5
 """Each 32 lines of a turn have a block; the id of a row is its block's id followed by so many bits for its line. So the
@@ -116,7 +117,7 @@ class TextIndex:
 
     def __init__(self, path: Path, wait: float = 10.0) -> None:
         self._file = layout.StorePaths(path).text
-        self.db = cache_file.connect(self._file, _SCHEMA)
+        self.db = open_cache(self._file, _SCHEMA)
         self.read_only = not self.db.execute("PRAGMA database_list").fetchone()[2]
         """Whether nothing can be added to the file."""
         if self.read_only:
@@ -153,7 +154,7 @@ class TextIndex:
     def remove(self) -> None:
         """Close the file and delete it: the next index is empty."""
         self.db.close()
-        cache_file.remove_file(self._file)
+        remove_cache(self._file)
 
     # Following the branches
 

@@ -11,7 +11,7 @@ import re
 import sqlite3
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,16 +23,122 @@ from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreErro
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
-from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.model.conversation.turn import Gist, Tokens, plausible_count
 from sessgit.model.frozen import frozen
-from sessgit.store import cache_file, layout, refs
+from sessgit.store import layout, private_files, refs
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
+# SQLite files that are derived from the repository
+#
+# Such a file may be deleted at any time, and if it cannot be written it lives in memory as long as the command runs.
+
+_DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
+"""The program's statements are valid, so one that SQLite cannot parse or execute shows a damaged table. An I/O error is
+what it reports if another process deletes its files at the moment in which they are opened."""
+
+
+class _DamageError(sqlite3.DatabaseError):
+    """Damage that SQLite does not notice: a well-formed page with nonsense in it."""
+
+
+_DAMAGE_ERROR = _DamageError("a value that cannot be read")
+
+
+@frozen
+class CacheSchema:
+    """The names of the tables, the statements that create them, and their version."""
+
+    version: int
+    tables: Sequence[str]
+    statements: Sequence[str]
+
+
+def open_cache(path: Path, schema: CacheSchema) -> sqlite3.Connection:
+    """Open the file at `path`, with empty tables if it has none of this version."""
+    for is_retry in (False, True):
+        try:
+            return _open_cache_file(path, schema)
+        except sqlite3.Error as error:
+            if is_retry or not is_damage(error):
+                break
+            remove_cache(path)
+    return _open_in_memory(schema)
+
+
+def _open_in_memory(schema: CacheSchema) -> sqlite3.Connection:
+    """Return a connection with empty tables that are gone with it."""
+    return _prepare_tables(sqlite3.connect(":memory:", check_same_thread=False), schema)
+
+
+def remove_cache(path: Path) -> None:
+    """Delete the file and SQLite's other files for it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def sqlite_text(value: str) -> str:
+    """Return the text with halves of characters, as in a title that the client cut, replaced: SQLite refuses them."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether the error means that the file is damaged, not locked or gone."""
+    if isinstance(error, _DamageError) or "Could not decode to UTF-8" in str(error):
+        return True
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
+
+
+class _Connection(sqlite3.Connection):
+    """Reports damage as such even if SQLite's message holds a damaged name that cannot be decoded."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(sql, parameters)
+        except UnicodeDecodeError as error:
+            raise _DAMAGE_ERROR from error
+
+
+def _open_cache_file(path: Path, schema: CacheSchema) -> sqlite3.Connection:
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # SQLite gives its other files the mode of this one
+        private_files.open_append(path).close()
+    # Programs with several threads use it under a lock of theirs.
+    db = sqlite3.connect(path, timeout=10, check_same_thread=False, factory=_Connection)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        return _prepare_tables(db, schema)
+    except sqlite3.Error:
+        db.close()
+        raise
+
+
+def _prepare_tables(db: sqlite3.Connection, schema: CacheSchema) -> sqlite3.Connection:
+    if _schema_version(db) == schema.version:
+        return db
+    db.execute("BEGIN IMMEDIATE")
+    with db:
+        if _schema_version(db) != schema.version:  # another process may have done it meanwhile
+            for table in schema.tables:
+                db.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in schema.statements:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {schema.version}")
+    return db
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+# The index
+
 _NAMES_ORIGIN = "instr(message, char(10) || 'Origin: ')"
 _RECORD = "commit_id, commits, prompt, time, message, compacted, bytes"
-HAS_ORIGIN = f"commit_id IN (SELECT commit_id FROM recorded WHERE {_NAMES_ORIGIN})"
+_HAS_ORIGIN = f"commit_id IN (SELECT commit_id FROM recorded WHERE {_NAMES_ORIGIN})"
 """Whether a turn comes from another conversation: a partial index answers."""
 
 
@@ -76,7 +182,7 @@ class Outline(NamedTuple):
 
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
-SCHEMA = cache_file.Schema(
+SCHEMA = CacheSchema(
     20,
     ("branches", "noted", "holdings", "recorded", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
@@ -117,6 +223,7 @@ scratchpads, `holdings` the turns that each branch holds, `merges` the sessions 
 undone one. By a turn's last commit, `recorded` has what its commits say, `gists` what it contains, `touched` the files
 that it read or changed, `cells` its cells, with a checksum, and `edits` what its calls wrote once it is in `edited`."""
 
+_ORIGIN = re.compile(r"([^@]+)@(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _BRANCHES = "SELECT name, tip, state, archived FROM branches"
 _OUTLINES = f"SELECT {', '.join(Outline._fields)} FROM branches"
@@ -186,6 +293,23 @@ class Row(NamedTuple):
     def title(self) -> str:
         """The first line of the prompt."""
         return self.text.partition("\n")[0].partition(": ")[2]
+
+
+class ForkPlace(NamedTuple):
+    """Where a session leaves another one now: the branch, the last shared turn, and the cell as `7.3` or ``""``.
+
+    After a rewind of either this is earlier than the fork point. If the original was rewound, `branch` is the branch
+    that has the shared turns since.
+    """
+
+    branch: str
+    turn: int
+    cell: str
+
+    @property
+    def at(self) -> str:
+        """The part of the address after ``@``."""
+        return self.cell or str(self.turn)
 
 
 @frozen
@@ -486,6 +610,129 @@ class Index:
         several = "SELECT prompt FROM turns GROUP BY prompt HAVING count(DISTINCT commit_id) > 1"
         return int(number), self._rows(f"WHERE prompt IN ({several})")
 
+    # Families of sessions: fork points, side branches, merged turns
+
+    def fork_places(self, sessions: Collection[str]) -> dict[str, ForkPlace]:
+        """Return the fork places of those of these branches whose sessions are forks."""
+        return {name: self._current_fork_place(name, left) for name, left in self.origins(sessions).items()}
+
+    def origins(self, branches: Collection[str] | None = None) -> dict[str, ForkPlace]:
+        """Return where each of these branches, or of all, left another session, as their states say."""
+        origin = "json_extract(CAST(state AS TEXT), '$.origin.session', '$.origin.turn', '$.origin.cell')"
+        query = f"SELECT name, {origin} FROM branches WHERE parent > ''"
+        if branches is not None:
+            query += " AND name IN (SELECT value FROM json_each(?))"
+        places: dict[str, ForkPlace] = {}
+        for name, text in self.query(query, () if branches is None else (json.dumps(list(branches)),)):
+            branch, turn, cell = json.loads(text)
+            places[name] = ForkPlace(branch, plausible_count(turn), cell if isinstance(cell, str) else "")
+        return places
+
+    def fork_place(self, branch: Branch) -> ForkPlace | None:
+        """Return the fork place of one branch, or None if its session is no fork."""
+        origin = branch.state.origin
+        if origin is None:
+            return None
+        return self._current_fork_place(branch.name, ForkPlace(origin.session, origin.turn, origin.cell))
+
+    def _current_fork_place(self, name: str, left: ForkPlace) -> ForkPlace:
+        """Return where a branch leaves its original now."""
+        own = "instr(message, char(10) || 'Session: ' || ?2 || char(10))"
+        held = "EXISTS (SELECT 1 FROM turns WHERE branch = ?3 AND turn = its.turn AND prompt = its.prompt)"
+        query = (
+            f"SELECT turn, prompt, {held} FROM turns AS its WHERE branch = ?1 AND turn <= ?4 AND NOT {own}"
+            " ORDER BY turn DESC LIMIT 1"
+        )
+        rows = self.query(query, (name, layout.session_of(name), left.branch, left.turn))
+        turn, prompt, is_shared = rows[0] if rows else (0, "", True)
+        cut = self.turn(name, turn + 1) if left.cell and turn == left.turn else None
+        if cut is not None and cut.trailer("Event") == "fork":
+            branch = self._branch_with_turn(left.branch, turn + 1, cut.prompt)
+            if branch:
+                return ForkPlace(branch, turn, left.cell)
+        branch = left.branch if is_shared else self._branch_with_turn(left.branch, turn, prompt)
+        if branch:
+            return ForkPlace(branch, turn, "")
+        session = layout.session_of(left.branch)  # the branch with these turns is lost
+        return ForkPlace(session, self.left_behind(name, session)[0], "")
+
+    def _branch_with_turn(self, branch: str, number: int, prompt: str) -> str:
+        """Return the branch of a session that has this turn, preferably this one, or ``""``; if the session is not in
+        the store, this one."""
+
+        def holds(name: str) -> bool:
+            row = self.turn(name, number)
+            return row is not None and row.prompt == prompt
+
+        session = layout.session_of(branch)
+        if holds(branch) or self.branch(session) is None:
+            return branch
+        return next(filter(holds, (session, *self.side_branches(session))), "")
+
+    def has_forks(self, session: str) -> bool:
+        """Return whether the session has forks."""
+        return bool(self.query("SELECT 1 FROM branches WHERE parent = ? LIMIT 1", (session,)))
+
+    def side_branches(self, session: str) -> list[str]:
+        """Return the side branches of a session, by name."""
+        query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND session = ? ORDER BY name"
+        names = self.query(query, (session, f"{session}~", session))
+        return [name for (name,) in names if layout.is_side_branch(name)]
+
+    def sessions_of_other_machines(self) -> set[str]:
+        """Return the sessions that another machine continued too."""
+        query = "SELECT DISTINCT session FROM branches WHERE instr(name, '.m-')"
+        return {name for (name,) in self.query(query)}
+
+    def merged_turns(self, branch: str) -> dict[str, list[range]]:
+        """Return the numbers of the turns that were merged into this branch, whole or in a summary, by the branch that
+        they come from."""
+        query = f"SELECT branch, message FROM turns WHERE branch = ? AND {_HAS_ORIGIN}"
+        return {source: turns for source, _, turns in self._merge_origins(query, (branch,))}
+
+    def merged_elsewhere(self) -> dict[str, dict[str, list[range]]]:
+        """Return the numbers of all turns that were merged into other branches, by their own branch and the other."""
+        merged: dict[str, dict[str, list[range]]] = {}
+        for source, into, turns in self._merge_origins(f"SELECT branch, message FROM turns WHERE {_HAS_ORIGIN}", ()):
+            merged.setdefault(source, {})[into] = turns
+        return merged
+
+    def _merge_origins(self, query: str, arguments: Sequence[str]) -> Iterator[tuple[str, str, list[range]]]:
+        """Yield the source branch, the target branch, and the numbers of the turns in the source."""
+        ranges: dict[tuple[str, str], list[range]] = {}
+        for into, text in self.query(query, arguments):
+            origin = _ORIGIN.fullmatch(messages.trailer(text, "Origin"))
+            if origin is not None:
+                first = int(origin[2])
+                ranges.setdefault((origin[1], into), []).append(range(first, int(origin[3] or first) + 1))
+        return ((source, into, turns) for (source, into), turns in ranges.items())
+
+    def sessions_with_merges(self, sessions: Collection[str]) -> list[str]:
+        """Return those of these sessions into which others, or single turns of others, may have been merged."""
+        wanted = "branch IN (SELECT value FROM json_each(?1))"
+        query = (
+            f"SELECT branch FROM turns WHERE {wanted} AND {_HAS_ORIGIN} UNION SELECT branch FROM merges WHERE {wanted}"
+        )
+        return [name for (name,) in self.query(f"{query} ORDER BY branch", (json.dumps(list(sessions)),))]
+
+    def has_silent_merges(self, branch: str) -> bool:
+        """Return whether a merge into the branch may have added no turn."""
+        return bool(self.query("SELECT 1 FROM merges WHERE branch = ?", (branch,)))
+
+    def managing_sessions(self) -> set[str]:
+        """Return the sessions that manage others: those with the role manager, and those with children."""
+        role = "json_extract(CAST(state AS TEXT), '$.metadata.role')"
+        query = f"SELECT name FROM branches WHERE name = session AND {role} = 'manager'"
+        return {name for (name,) in self.query(f"{query} UNION SELECT child_of FROM branches WHERE child_of > ''")}
+
+    def session_transcripts(self, sessions: Collection[str]) -> dict[str, str]:
+        """Return the path of the transcript of each of these sessions, as its state has it, or ``""``."""
+        # With two paths SQLite answers in JSON, which can hold half a character, as text cannot.
+        path = "json_extract(CAST(state AS TEXT), '$.metadata.transcript_path', '$.metadata.agent_id')"
+        query = f"SELECT name, {path} FROM branches WHERE name IN (SELECT value FROM json_each(?))"
+        paths = ((name, json.loads(pair)[0]) for name, pair in self.query(query, (json.dumps(list(sessions)),)))
+        return {name: path if isinstance(path, str) else "" for name, path in paths}
+
     # Caches of what turns hold
 
     def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
@@ -499,7 +746,7 @@ class Index:
         """Store the gists of turns by their last commits, so that their lines need not be read again."""
         texts = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
         touched = [
-            (cache_file.sqlite_text(path), commit, path in gist.files_changed)
+            (sqlite_text(path), commit, path in gist.files_changed)
             for commit, gist in gists.items()
             for path in gist.files
         ]
@@ -578,7 +825,7 @@ class Index:
 
     def reset(self) -> None:
         """Delete everything in the index."""
-        self._renew(cache_file.DAMAGE_ERROR)
+        self._renew(_DAMAGE_ERROR)
 
     def forget_unreachable(self) -> None:
         """Delete what is stored of turns that no branch has; the index has caught up with the refs.
@@ -623,7 +870,7 @@ class Index:
         try:
             return [self._branch(*row) for row in self.query(query, arguments)]
         except ValueError:
-            self._renew(cache_file.DAMAGE_ERROR)
+            self._renew(_DAMAGE_ERROR)
         self.sync()
         return [self._branch(*row) for row in self.query(query, arguments)]
 
@@ -633,18 +880,18 @@ class Index:
 
     def _renew(self, error: sqlite3.Error) -> None:
         """Replace a damaged file by an empty index; raise any other error as StoreError."""
-        if not cache_file.is_damage(error):
+        if not is_damage(error):
             raise StoreError(f"cannot use the index: {error}", "Delete index.sqlite3: sessgit rebuilds it.") from error
         self._db.close()
         self._db = self._open_empty()
 
     def _open_empty(self) -> sqlite3.Connection:
-        cache_file.remove_file(layout.StorePaths(self.path).index)
+        remove_cache(layout.StorePaths(self.path).index)
         return self._open_file()
 
     def _open_file(self) -> sqlite3.Connection:
         """Open the file, which is closed with the last reference to the index, at the latest when the program ends."""
-        db = cache_file.connect(layout.StorePaths(self.path).index, SCHEMA)
+        db = open_cache(layout.StorePaths(self.path).index, SCHEMA)
         weakref.finalize(self, db.close)
         return db
 
@@ -658,7 +905,7 @@ class _MemoryIndex(Index):
         self._db = self._open_empty()
 
     def _open_empty(self) -> sqlite3.Connection:
-        db = cache_file.connect_in_memory(SCHEMA)
+        db = _open_in_memory(SCHEMA)
         weakref.finalize(self, db.close)
         return db
 
@@ -674,6 +921,69 @@ class PastIndex(_MemoryIndex):
         except sqlite3.Error as error:
             self._renew(error)
         self.sync()
+
+
+_MOST_DIFFERENT = 16
+"""If a prompt uuid is that of more different turns of relatives, a program numbers its messages alike in all sessions,
+and the uuid does not say that a turn was copied."""
+_IS_TURN = "instr(message, char(10) || 'Event: turn' || char(10))"
+_LINE = "substr(message, 1, instr(message, char(10)) - 1)"
+_BEFORE_SECRET = "substr({0}, 1, instr({0} || '[', '[') - 1)"
+_SHORTER = "min(length(theirs), length(ours))"
+_RELATIVES = f"""WITH first AS (
+        SELECT branch, {_IS_TURN} AS is_turn, {_LINE} AS line, {_BEFORE_SECRET.format(_LINE)} AS theirs,
+            {_BEFORE_SECRET.format("?2")} AS ours
+        FROM turns WHERE prompt = ?1 AND turn = 1
+    ),
+    relatives AS (
+        SELECT branch FROM first WHERE NOT is_turn OR ?2 IN ('', line) OR (
+            instr(line || ?2, '[') AND substr(theirs, 1, {_SHORTER}) = substr(ours, 1, {_SHORTER})
+        )
+    )
+"""
+
+
+@frozen
+class Relatives:
+    """The sessions whose first turn has a prompt with this uuid, and this subject of its commit unless it is empty.
+
+    Some programs use the same message ids in every conversation: to read all these turns would be quadratic. A subject
+    is compared up to the mark of a secret, which is replaced in only one of them.
+    """
+
+    index: Index
+    root: str
+    subject: str
+
+    def are_copies(self, prompt: str, number: int) -> bool:
+        """Return whether any has a turn of this number with this prompt, and the turns are copies of a few."""
+        turns = "SELECT DISTINCT commit_id FROM turns NATURAL JOIN relatives WHERE prompt = ?3 AND turn = ?4"
+        found = self._query(f"{turns} LIMIT {_MOST_DIFFERENT + 1}", prompt, number)
+        return 0 < len(found) <= _MOST_DIFFERENT
+
+    def has(self, session: str) -> bool:
+        """Return whether this session is one of them."""
+        return bool(self._query("SELECT 1 FROM relatives WHERE branch = ?3", session))
+
+    def names(self, prompt: str, number: int, created: str) -> list[str]:
+        """Return those with this prompt in the turn of this number that were created by then, forks last."""
+        turns = "turns NATURAL JOIN relatives JOIN branches ON name = branch"
+        which = "prompt = ?3 AND turn = ?4 AND created <= ?5 AND NOT instr(name, '.')"
+        found = self._query(
+            f"SELECT name FROM {turns} WHERE {which} ORDER BY parent > '', name", prompt, number, created
+        )
+        return [name for (name,) in found]
+
+    def unlinked(self, created: str) -> list[str]:
+        """Return those that were created later and are no forks, by name."""
+        which = "created > ?3 AND parent = '' AND NOT instr(name, '.')"
+        found = self._query(
+            f"SELECT name FROM relatives JOIN branches ON name = branch WHERE {which} ORDER BY name", created
+        )
+        return [name for (name,) in found]
+
+    def _query(self, query: str, *arguments: object) -> list[Any]:
+        return self.index.query(_RELATIVES + query, (self.root, self.subject, *arguments))
 
 
 def _outline(branch: str, tip: str, state: Session, *, archived: bool) -> Outline:
@@ -729,7 +1039,7 @@ def _session_condition(session: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _sqlite_values(values: Sequence[object]) -> list[object]:
-    return [cache_file.sqlite_text(value) if isinstance(value, str) else value for value in values]
+    return [sqlite_text(value) if isinstance(value, str) else value for value in values]
 
 
 def _row_from_fields(fields: tuple[str, int, str, str, int, str, int]) -> Row:

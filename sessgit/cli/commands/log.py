@@ -22,7 +22,7 @@ from sessgit.history.resolve import tags_by_commit
 from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.session import is_terse
-from sessgit.store import ancestry, layout
+from sessgit.store import layout
 from sessgit.store.index import Branch, Row
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
     model = next((model for row in reversed(log.rows) if (model := row.trailer("Model"))), "")
     project = text.clean(cli.short(state.project))
     yield from text.session_heading(cli, log.branch, project, text.clean(model), total)
-    if state.origin is not None and (left := ancestry.fork_place(cli.index, log.branch)):
+    if state.origin is not None and (left := cli.index.fork_place(log.branch)):
         yield cli.paint("dim", f"{' ' * len(name)}  from {text.fork_place(cli, left)}")
 
 
@@ -292,7 +292,7 @@ class _LogPage:
 
 def _graph_lines(cli: Invocation, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
     """Yield all turns of a family, newest first, with a rail for each branch, as `git log --graph` draws."""
-    side_names = [name for branch in family if rewound for name in ancestry.side_branches(cli.index, branch.name)]
+    side_names = [name for branch in family if rewound for name in cli.index.side_branches(branch.name)]
     rows: dict[str, Row] = {}
     parents: dict[str, str] = {}
     times: dict[str, int] = {"": 0}

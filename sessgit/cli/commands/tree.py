@@ -17,7 +17,6 @@ from sessgit.history import tree
 from sessgit.history.ls import count_hidden
 from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
 from sessgit.model.frozen import frozen
-from sessgit.store import ancestry
 
 _DRAWN = 40
 """The most families that are drawn on a terminal without a limit."""
@@ -188,7 +187,7 @@ def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[st
 
 
 def _notes(cli: Invocation, node: TreeNode) -> Iterator[str]:
-    place = ancestry.fork_place(cli.index, node.branch) if node.branch.state.origin and not node.parent else None
+    place = cli.index.fork_place(node.branch) if node.branch.state.origin and not node.parent else None
     if place:
         yield f"from {text.fork_place(cli, place)}"
     for session, turn in node.merged:
