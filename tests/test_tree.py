@@ -366,7 +366,7 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         assert sum(found.sessions for found in folded.families) + folded.quiet == len(drawn) == folded.sessions
         for found in folded.families:
             check_order(found)
-        lines = list(tree_command.full(here, folded, tree_command.TreeOptions(everything=True)))
+        lines = list(tree_command.full(here, folded, tree.TreeFilter(everything=True)))
         assert all(line.isprintable() and text.width(line) <= width for line in lines)
         json.dumps(tree.forest_json(everything, frozenset(), {}))
         here.index.close()

@@ -60,7 +60,7 @@ def _counts(files: Sequence[WrittenFile]) -> str:
     """Return `2 subagents, 3 tasks and a plan`, or ""."""
     counts = {kind: sum(file.kind == kind and file.counts for file in files) for kind in KINDS}
     parts = [f"a {kind}" if number == 1 else text.counted(number, kind) for kind, number in counts.items() if number]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return text.listed(parts)
 
 
 def as_json(files: Sequence[WrittenFile]) -> list[dict[str, object]]:

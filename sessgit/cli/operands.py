@@ -19,7 +19,7 @@ from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreErro
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import commits_touching, sessions_touching
-from sessgit.model import humanize
+from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import Address, parse_address
 from sessgit.record import catch_up
@@ -162,7 +162,6 @@ def _note_unreadable(cli: Invocation, start: str) -> Iterator[None]:
 def _unreadable_branch(cli: Invocation, start: str) -> str | None:
     if len(start) < resolve.SHORTEST_PREFIX:
         return None
-
     every = {*refs.branches(cli.env.store), *operations.branches_without_tips(cli.env.store)}
     names = {name for name in every if name.startswith(start)}
     sessions = {layout.session_of(name) for name in names}
@@ -279,18 +278,15 @@ def target_as_of(cli: Invocation, asof: AsOf | None, address: str) -> ResolvedTa
 
     Raises NotFoundError, with the reason if it names something only now.
     """
-    from sessgit.history import resolve
-
     if asof is None:
         return target(cli, address)
     try:
-        resolved = resolve.resolve_target(cli.index, resolve.resolve_address(cli.index, address), cli.where)
+        resolved = resolve.resolve_target(cli.index, _parse(cli, address), cli.where)
     except AmbiguousError:
         raise
     except NotFoundError as error:
         raise _why_missing(cli, asof, address) or error from None
-    if resolved.guess:
-        render.tell(f"({resolved.guess})")
+    _announce(cli, resolved)
     return resolved
 
 
@@ -298,9 +294,6 @@ def as_of_headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
     """Yield the line above a page that says as of when it is; nothing if it is as of now."""
     if asof is None:
         return
-    from sessgit.cli import text
-    from sessgit.model import canonical
-
     past, operation = asof.past, asof.past.operation
     notes = [f"{text.counted(past.later, 'operation')} ago" if past.later else "the last operation"]
     if past.listed.standing == "undone":
@@ -334,17 +327,13 @@ def _operation_summary(asof: AsOf, limit: int = 500) -> str:
 
 def _why_missing(cli: Invocation, asof: AsOf, address: str) -> NotFoundError | None:
     """Return why an address names nothing as of then if it names something now, or if that was deleted for good."""
-    from sessgit.history import resolve
-    from sessgit.model.ids import Address
-    from sessgit.store.layout import session_of
-
     word = resolve.resolve_address(asof.now, address).session
     try:
         name = resolve.resolve_target(asof.now, Address(word), cli.where).branch.name
     except NotFoundError:
         lost = [session for session in asof.past.lost if session.startswith(word)]
         name = lost[0] if len(lost) == 1 and len(word) >= resolve.SHORTEST_PREFIX else ""
-    if session_of(name) in asof.past.lost:
+    if layout.session_of(name) in asof.past.lost:
         hint = "`sessgit gc --prune` made the deletion final."
         return NotFoundError(f"{name[:8]} as it was then was deleted for good", hint)
     if name and cli.index.branch(name) is None:

@@ -123,6 +123,11 @@ def some(names: Sequence[str], most: int) -> list[str]:
     return [*names[:most], f"and {more:,} more"] if more > 0 else [*names]
 
 
+def listed(words: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def numbers(noun: str, numbers: Sequence[object], most: int) -> str:
     """Return `turn 3`, or `turns 3, 4 and 12 more`."""
     more = f" and {len(numbers) - most:,} more" if len(numbers) > most else ""

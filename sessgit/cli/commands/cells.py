@@ -56,7 +56,7 @@ def cells(
     target = operands.whole_turn(cli, address, "cells")
     branch = target.branch
     if as_index:
-        whole = _graph(cli, branch, target.turn)
+        whole = read_graph(cli, branch, target.turn)
         document = cell_graph.index_document(target.session, whole)
         damage = [f"({message})" for message in whole.damage]
         return Answer({"index": document}, json.dumps(document, indent=2).split("\n"), damage)
@@ -90,7 +90,7 @@ def deps(
     """
     target = operands.cell(cli, address, "deps")
     branch = target.branch
-    whole = _graph(cli, branch)
+    whole = read_graph(cli, branch)
     cell = listing.cell_at(cli.context, branch, target.turn or 0, target.cell)
     chain = cell_graph.cell_chain(whole, cell.address, down=down)
     most = None if cli.json else _NEAREST if limit is None and not every else limit
@@ -135,7 +135,7 @@ def explain(
         raise NotFoundError(f"no tool read or wrote “{file}” in any conversation", hint) from None
     branch = target.branch
     others = [other for other in others if other != target.session]
-    whole = _graph(cli, branch, target.turn)
+    whole = read_graph(cli, branch, target.turn)
     path = why.resolve_file(whole, file, (cli.cwd, branch.state.project))
     story = why.file_history(whole, path, behind=full or cli.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
@@ -181,7 +181,8 @@ def _is_current(cli: Invocation, sessions: Sequence[str]) -> bool:
         return False
 
 
-def _graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph:
+def read_graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph:
+    """Return the cells of a branch up to a turn, and what they depend on."""
     return cell_graph.read_graph(cli.context, branch, end, render.progress(cli, "Reading"))
 
 
@@ -517,11 +518,11 @@ def _chain_json(branch: Branch, chain: CellChain, details: Mapping[str, CellDeta
     }
 
 
-def related(
-    cli: Invocation, branch: Branch, graph: Graph, address: str, details: Mapping[str, CellDetail]
-) -> Iterator[str]:
+def related(cli: Invocation, branch: Branch, graph: Graph, address: str) -> Iterator[str]:
     """Yield what a cell depends on, and what depends on it, and how."""
-    for (heading, phrases), others in zip(_HOW, _neighbours(graph, address), strict=True):
+    neighbours = _neighbours(graph, address)
+    details = _details(cli, branch, [graph.nodes[other] for others in neighbours for other in others[:_RELATED]])
+    for (heading, phrases), others in zip(_HOW, neighbours, strict=True):
         yield ""
         yield cli.paint("bold", heading if others else f"{heading} nothing")
         nodes = [graph.nodes[other] for other in others[:_RELATED]]
@@ -532,11 +533,6 @@ def related(
             yield f"  {lines.line(node, cli.width - 2, note=note)}"
         if len(others) > _RELATED:
             yield cli.paint("dim", f"  … and {text.counted(len(others) - _RELATED, 'more cell')}")
-
-
-def related_nodes(graph: Graph, address: str) -> list[Node]:
-    """Return the cells that `related` shows."""
-    return [graph.nodes[other] for others in _neighbours(graph, address) for other in others[:_RELATED]]
 
 
 def related_json(graph: Graph, address: str) -> dict[str, Any]:

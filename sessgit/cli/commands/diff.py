@@ -137,8 +137,7 @@ class _Page:
             groups.setdefault(turn.differs, []).append(str(turn.a) if turn.a == turn.b else f"{turn.a}/{turn.b}")
         for differs, numbers in groups.items():
             same = "same message id" if "prompt" in differs else "same prompt"
-            parts = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
-            line = f"{same}, different {parts}: {text.numbers('turn', numbers, _TURNS)}"
+            line = f"{same}, different {text.listed(differs)}: {text.numbers('turn', numbers, _TURNS)}"
             yield text.cut(line, self.cli.width)
 
     def turns(self) -> Iterator[str]:

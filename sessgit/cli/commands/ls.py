@@ -177,10 +177,9 @@ def nothing_here(cli: Invocation, hidden: HiddenCounts, command: str) -> str:
     """Return the sentence for a project that has no conversation to show: what else there is, and how to see it."""
     counts = {"headless": hidden.headless, "without turns": hidden.empty, "in other projects": hidden.elsewhere}
     phrases = [f"{count:,} {what}" for what, count in counts.items() if count]
-    others = " and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
     option = "--headless" if command.startswith("ls") and hidden.headless and len(phrases) == 1 else "--all"
     kind = "archived conversations" if command.endswith("--only-archived") else "conversations"
-    return f"No {kind} here; {others}: sessgit {command} {option}"
+    return f"No {kind} here; {text.listed(phrases)}: sessgit {command} {option}"
 
 
 def _row(cli: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, ...]:

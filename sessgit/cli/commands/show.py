@@ -22,7 +22,6 @@ from sessgit.model import canonical, prices
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.content import Call, Change, Piece, Words, failure
 from sessgit.model.conversation.turn import Tokens
-from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
@@ -54,18 +53,20 @@ def run(
     if kept is not None:
         return _kept(cli, target, kept)
     context, branch, prices = cli.context, target.branch, cli.prices
-    detail = _ShowOptions(thinking, full)
     if target.turn is None:
         progress = render.progress(cli, "Reading")
         if cli.json:
             return Answer({"session": show.session_document(context, branch, prices, progress)})
-        return Answer({}, _card_lines(cli, show.session_card(context, branch, progress), detail))
+        return Answer({}, _card_lines(cli, show.session_card(context, branch, progress), full=full))
     if target.turn == 0 and not target.cell:
         start = show.show_start(context, branch)
         return Answer(lambda: {"turn": show.start_document(start)}, _start_lines(cli, start))
     if not target.cell:
         turn = show.show_turn(context, branch, target.turn)
-        return Answer(lambda: {"turn": show.turn_document(turn, prices)}, _turn_lines(cli, turn, detail))
+        return Answer(
+            lambda: {"turn": show.turn_document(turn, prices)},
+            _turn_lines(cli, turn, thinking=thinking or full, full=full),
+        )
     cell = show.show_cell(context, branch, target.turn, target.cell)
     document = show.cell_document(cell, prices) if cli.json else {}
     if deps:
@@ -74,18 +75,13 @@ def run(
 
 
 def _cell_with_dependencies(cli: Invocation, branch: Branch, cell: ShownCell, document: dict[str, Any]) -> Answer:
-    from sessgit.cli.commands import cells as cells_page
-    from sessgit.history import cell_graph, cells
+    from sessgit.cli.commands import cells
 
-    own = f"{cell.turn.row.turn}.{cell.ordinal}"
-    progress = render.progress(cli, "Reading")
-    whole = cell_graph.read_graph(cli.context, branch, progress=progress)
+    own, whole = f"{cell.turn.row.turn}.{cell.ordinal}", cells.read_graph(cli, branch)
     if cli.json:
-        return Answer({"cell": document | {"in_session": cells_page.related_json(whole, own)}})
-    others = cells_page.related_nodes(whole, own)
-    known = cells.cell_details(cli.store, branch, cells.turn_rows(cli.index, branch, others), others)
-    related = cells_page.related(cli, branch, whole, own, known)
-    return Answer({}, chain(_cell_lines(cli, cell), related), notes=map("({})".format, whole.damage))
+        return Answer({"cell": document | {"in_session": cells.related_json(whole, own)}})
+    lines = chain(_cell_lines(cli, cell), cells.related(cli, branch, whole, own))
+    return Answer({}, lines, notes=map("({})".format, whole.damage))
 
 
 def _kept(cli: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
@@ -130,7 +126,7 @@ _KEYS = 6
 _field = partial(text.field, least=12, style="bold")
 
 
-def _turn_lines(cli: Invocation, shown: ShownTurn, options: _ShowOptions) -> Iterator[str]:
+def _turn_lines(cli: Invocation, shown: ShownTurn, *, thinking: bool, full: bool) -> Iterator[str]:
     """Yield the turn from its prompt to its answer."""
     row, content = shown.row, shown.content
     name = f"{cli.ident(shown.branch.name)}@{row.turn}"
@@ -140,7 +136,7 @@ def _turn_lines(cli: Invocation, shown: ShownTurn, options: _ShowOptions) -> Ite
     yield from text.heading(cli, name, "", when, text.clean(content.model, 200), used, text.duration(shown.seconds))
     for note in _notes(shown):
         yield cli.paint("dim", text.cut(f"{' ' * len(name)}  {note}", cli.width))
-    yield from _TurnPieces(cli, shown, options).draw(shown.pieces)
+    yield from _TurnPieces(cli, shown, thinking=thinking, full=full).draw(shown.pieces)
     ending = "" if content.answer else "No answer."
     if content.interrupted:
         ending = "Interrupted." if content.answer else "Interrupted before an answer."
@@ -220,7 +216,7 @@ def _start_lines(cli: Invocation, shown: SessionStart) -> Iterator[str]:
         yield "No turns yet."
 
 
-def _card_lines(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> Iterator[str]:
+def _card_lines(cli: Invocation, shown: SessionCard, *, full: bool) -> Iterator[str]:
     """Yield the session on a page: its facts, files, relatives and last words."""
     state, name = shown.state, cli.ident(shown.branch.name)
     yield from text.session_heading(cli, shown.branch)
@@ -247,7 +243,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> I
     for verb, paths in (("changed", shown.changed), ("read", shown.read)):
         if paths:
             names = [text.path(cli, state.project, path, _PATH) for path in paths]
-            names = names if options.full else text.some(names, _FILES)
+            names = names if full else text.some(names, _FILES)
             yield from _field(cli, label, [f"{len(paths)} {verb}:", *names], between="  ")
             label = ""
     yield from _field(cli, "Role", [text.clean(state.unified.metadata.role or "")])
@@ -259,7 +255,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> I
         yield from _field(cli, "Kept", ["only in this store", "the client has no transcript", restore])
     version = text.clean(state.agent_version, 40)
     yield from _field(cli, "Client", [f"{agents.of(state).title} {version}" if version else ""])
-    yield from _last_turn(cli, shown, options)
+    yield from _last_turn(cli, shown, full=full)
 
 
 def _session_facts(cli: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
@@ -354,7 +350,7 @@ def _family(cli: Invocation, shown: SessionCard) -> Iterator[str]:
         yield f"child {cli.ident(child.name)}  {text.title(child.state, 60)}"
 
 
-def _last_turn(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> Iterator[str]:
+def _last_turn(cli: Invocation, shown: SessionCard, *, full: bool) -> Iterator[str]:
     last = shown.last
     if last is None:
         yield ""
@@ -366,7 +362,7 @@ def _last_turn(cli: Invocation, shown: SessionCard, options: _ShowOptions) -> It
         yield ""
         yield cli.paint("bold", heading)
         lines = list(text.paragraph(cli, words.strip(), indent=2))
-        more = 0 if options.full or len(lines) <= _LINES + 1 else len(lines) - _LINES
+        more = 0 if full or len(lines) <= _LINES + 1 else len(lines) - _LINES
         yield from lines[: len(lines) - more]
         if more:
             yield cli.paint("dim", f"  … {text.counted(more, 'more line')}")
@@ -411,14 +407,6 @@ _ABOUT = 8
 """A tool's name leaves so many columns for what the call is about."""
 
 
-@frozen
-class _ShowOptions:
-    """What is shown in full: the model's thinking; or everything."""
-
-    thinking: bool = False
-    full: bool = False
-
-
 def _prose(cli: Invocation, words: str, columns: int) -> list[str]:
     """Return the model's words: Markdown drawn with colours, else its source; code in it is not wrapped."""
     lines = text.plain(words)
@@ -447,8 +435,8 @@ def _output(call: Call) -> list[str]:
 class _TurnPieces:
     """Draws the pieces of a turn, each with the address of its cell in the margin."""
 
-    def __init__(self, cli: Invocation, shown: ShownTurn, options: _ShowOptions) -> None:
-        self.cli, self.options, self.paint = cli, options, cli.paint
+    def __init__(self, cli: Invocation, shown: ShownTurn, *, thinking: bool, full: bool) -> None:
+        self.cli, self.paint, self.thinking, self.full = cli, cli.paint, thinking, full
         self.turn, self.project = shown.row.turn, shown.branch.state.project
         self.margin = len(f"{self.turn}.{len(shown.content.cells)}") + 2
         self.columns = cli.width - self.margin
@@ -470,7 +458,7 @@ class _TurnPieces:
             lines = _prose(self.cli, words.text.strip("\r\n"), self.columns)
         elif words.by == "model":
             lines = self._wrapped(words)
-            if not self.options.thinking and not self.options.full:
+            if not self.thinking:
                 more = f"  ({text.counted(len(lines), 'line')})" if len(lines) > 1 else ""
                 first = next((line.strip() for line in lines if line.strip()), "")
                 lines = [text.cut(f"thinking: {first}", self.columns - len(more)) + more]
@@ -498,7 +486,7 @@ class _TurnPieces:
         else:
             lines = self._folded(_output(call), _OUTPUT)
         for line in lines:
-            yield " " * self.margin + (line if self.options.full else text.cut(line, self.columns))
+            yield " " * self.margin + (line if self.full else text.cut(line, self.columns))
 
     def _changes(self, changes: Sequence[Change]) -> Iterator[str]:
         """Yield the diffs, of several files each with its path."""
@@ -513,7 +501,7 @@ class _TurnPieces:
 
     def _folded(self, lines: list[str], limit: int) -> list[str]:
         """Return the first lines and how many more there are; a single line is not folded away."""
-        if self.options.full or len(lines) <= limit + 1:
+        if self.full or len(lines) <= limit + 1:
             return lines
         return [*lines[:limit], self.paint("dim", f"… {text.counted(len(lines) - limit, 'more line')}")]
 

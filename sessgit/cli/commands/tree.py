@@ -15,7 +15,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.history import tree
 from sessgit.history.ls import count_hidden
-from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
+from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeFilter, TreeNode
 from sessgit.model.frozen import frozen
 
 _DRAWN = 40
@@ -44,20 +44,19 @@ def run(
     if not cli.json and asof is None:
         cli.check_recorded()
     session = operands.target_as_of(cli, asof, address).session if address else ""
-    live = agents.open_sessions(cli.env.homes) if asof is None else frozenset[str]()
-    query = tree.TreeFilter(
+    query = TreeFilter(
         session=session,
         folder=None if everything else cli.folder(project),
         everything=everything,
         limit=limit if limit is not None or cli.json else _DRAWN,
-        live=live,
+        live=agents.open_sessions(cli.env.homes) if asof is None else frozenset(),
         fold=not cli.json,
     )
     forest = tree.build_forest(cli.index, query, cli.prices)
-    options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
+    lines = full(cli, forest, query, project=str(project or ""), limited=limit is not None)
     return Answer(
-        lambda: tree.forest_json(forest, live, cli.prices) | {"at_op": operands.as_of_json(asof)},
-        chain(operands.as_of_headline(cli, asof), full(cli, forest, options)),
+        lambda: tree.forest_json(forest, query.live, cli.prices) | {"at_op": operands.as_of_json(asof)},
+        chain(operands.as_of_headline(cli, asof), lines),
     )
 
 
@@ -69,18 +68,6 @@ _COLUMNS = (
     Column("green", optional=True),
 )  # fmt: skip
 """The columns behind the drawing: turns, time, cost and notes."""
-
-
-@frozen
-class TreeOptions:
-    """How the families were selected: by an address, all, or those of `project` or of this folder; `limited` if the
-    user gave a limit."""
-
-    address: bool = False
-    everything: bool = False
-    project: str = ""
-    limited: bool = False
-    live: frozenset[str] = frozenset()
 
 
 @frozen
@@ -115,30 +102,35 @@ class _Line:
 _Row = _Line | tuple[str, FoldedForks]
 
 
-def full(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
-    """Yield the whole page, under a line for each project if all are shown."""
-    families = [(family, list(_rows(cli, family, options))) for family in forest.families]
+def full(
+    cli: Invocation, forest: Forest, query: TreeFilter, *, project: str = "", limited: bool = False
+) -> Iterator[str]:
+    """Yield the whole page, under a line for each project if all are shown.
+
+    `project` is the folder that the user named, and `limited` says whether the user gave a limit.
+    """
+    families = [(family, list(_rows(cli, family, query.live))) for family in forest.families]
     lines = [row for _, rows in families for row in rows if isinstance(row, _Line)]
     columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
     most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (cli.width, _TITLE))
     widths = text.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
     projects: dict[str, list[list[str]]] = {}
     for family, rows in families:
-        project = family.root.branch.state.project if options.everything else ""
-        projects.setdefault(project, []).append([line for row in rows for line in _draw(cli, widths, row)])
-    for project, drawings in projects.items():
-        if options.everything:
-            yield ls.project_heading(cli, project)
+        folder = family.root.branch.state.project if query.everything else ""
+        projects.setdefault(folder, []).append([line for row in rows for line in _draw(cli, widths, row)])
+    for folder, drawings in projects.items():
+        if query.everything:
+            yield ls.project_heading(cli, folder)
         for before, drawing in zip([[], *drawings], drawings, strict=False):
             if before and max(len(before), len(drawing)) > 1:
                 yield ""
             yield from drawing
-    if not options.address:
-        for line in _footer(cli, forest, options):
+    if not query.session:
+        for line in _footer(cli, forest, query, project, limited=limited):
             yield from text.paragraph(cli, line, "dim")
 
 
-def _rows(cli: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
+def _rows(cli: Invocation, family: TreeFamily, live: frozenset[str]) -> Iterator[_Row]:
     """Yield the nodes of a family from top to bottom, and the forks that are only counted, each with its rail."""
     below: dict[str, list[TreeNode | FoldedForks]] = {}
     for node in family.nodes[1:]:
@@ -157,7 +149,7 @@ def _rows(cli: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator
         if node is family.root:
             rail, under = "● ", ""
         members = below.get(node.branch.name, [])
-        yield _line(cli, node, options.live, (rail, _shortened(cli, under) + ("│ " if members else "  ")))
+        yield _line(cli, node, live, (rail, _shortened(cli, under) + ("│ " if members else "  ")))
         waiting += [(member, under, member is members[-1]) for member in reversed(members)]
 
 
@@ -228,21 +220,21 @@ def _draw(cli: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
         yield cli.paint("dim", text.cut(row.rail_below + note, cli.width))
 
 
-def _footer(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
+def _footer(cli: Invocation, forest: Forest, query: TreeFilter, project: str, *, limited: bool) -> Iterator[str]:
     if forest.quiet:
-        project = f" --project {shlex.quote(options.project)}" if options.project else ""
-        where = " --all" if options.everything else project
+        here = f" --project {shlex.quote(project)}" if project else ""
+        where = " --all" if query.everything else here
         yield f"… {forest.quiet:,} more without forks: sessgit ls{where}"
     shown, found = len(forest.families), forest.matching - forest.quiet
     if shown < found:
-        more = "" if options.limited else " More: --limit N"
+        more = "" if limited else " More: --limit N"
         yield f"Showing the {shown:,} most recent of {text.counted(found, 'family', 'families')}.{more}"
     elif forest.sessions:
         counted = text.counted(forest.sessions, "conversation")
         families = f" in {text.counted(forest.matching, 'family', 'families')}"
-        there = " All projects: sessgit tree --all" if forest.others and not options.everything else ""
+        there = " All projects: sessgit tree --all" if forest.others and not query.everything else ""
         yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
-    elif forest.others and not options.everything:
-        yield ls.nothing_here(cli, count_hidden(cli.index, options.project or cli.cwd), "tree")
+    elif forest.others and not query.everything:
+        yield ls.nothing_here(cli, count_hidden(cli.index, project or cli.cwd), "tree")
     else:
         yield "No conversations."
