@@ -46,7 +46,6 @@ def test_the_first_time(store: Path, config: Path) -> None:
     assert run(store, config) == InstallResult(
         agent=agents.named("claude"),
         store=store,
-        stub=store / "hook",
         settings=config / "settings.json",
         added=HOOK_EVENTS,
         already_there=(),
@@ -56,6 +55,7 @@ def test_the_first_time(store: Path, config: Path) -> None:
         untrusted=(),
         older_conversations=0,
     )
+    assert (store / "hook").exists()
     assert document(config) == hook_settings.with_hooks({}, hook_settings.stub_command(store / "hook"), HOOK_EVENTS)
     assert (store / "spool").is_dir()
     assert os.access(store / "hook", os.X_OK)

@@ -84,7 +84,7 @@ def import_sessions(
 ) -> SessionImport:
     """Import sessions, parents first; see `Store.import_sessions`. Without a store only a dry run is possible."""
     _, privacy = store.read_settings()
-    private.check_on(off=privacy.off)
+    private.check_on(privacy)
     is_there = owner.store_exists(store.path)
     target = Store(store.path) if is_there else None
     if target is not None and not dry_run:

@@ -19,9 +19,9 @@ from sessgit.agents import agent_files
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter, Node, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, opened
-from sessgit.agents.values import PLAN, SideFile
+from sessgit.agents.values import PLAN
 from sessgit.branch import file_append, sidecars
-from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
+from sessgit.branch.sidecars import LEFT, WrittenFile
 from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import client_files, reassemble
 from sessgit.history.client_files import LocalPath
@@ -29,7 +29,7 @@ from sessgit.history.reassemble import LaidOutFile, Piece
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.model.line_list import LineFile, file_lines, split_lines
+from sessgit.model.line_list import Bytes, LineFile, file_lines, split_lines
 from sessgit.model.progress import Progress, counted
 from sessgit.record import catch_up, commits, edit_commit, fork_detection
 from sessgit.record.edit_commit import StateEdit
@@ -137,19 +137,17 @@ def restore_session(
             stands_for = recorded.project
     elif into is not None:
         state = _move_project(store, session, into, target)
-    files = _write_sidecars(store, state, homes, target)
+    files, bases = _write_sidecars(store, state, homes, target), tuple[Path, ...]()
+    named, same = there or (len(name), True)
     if there is None:
         restored, bases = _with_bases(store, state, restored, homes, local_path)
         agent_files.write(target, *restored.file.pieces(), name)
-        return RestoreResult(
-            target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for, bases=bases
-        )
-    # A line that an earlier restoring added counts as missing until it is recorded.
-    named, same = there
-    restored = replace(restored, missing=max(0, restored.missing - named))
+    else:  # a line that an earlier restoring added counts as missing until it is recorded
+        restored = replace(restored, missing=max(0, restored.missing - named))
     return RestoreResult(
-        target, restored, True, tuple(files), bool(named), state.project, moved, appended, same, stands_for
-    )
+        target, restored, there is not None, tuple(files), bool(named), state.project, moved, appended, same,
+        stands_for, bases,
+    )  # fmt: skip
 
 
 def _with_bases(
@@ -585,9 +583,9 @@ def _turn_keys(store: Store, tip: str) -> list[str]:
 
 @frozen
 class FolderExport:
-    """The files of the exported folder with their outcomes, and the number of sessions in it."""
+    """The files of the exported folder, and the number of sessions in it."""
 
-    files: list[WrittenFile]
+    files: list[Path]
     sessions: int
 
 
@@ -598,7 +596,7 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
     session of a client whose folder has another form.
     """
     folder = folder.absolute()
-    files, transcripts = dict[Path, SideFile](), dict[Path, Session]()
+    files, transcripts = dict[Path, Bytes](), dict[Path, Session]()
     names = dict.fromkeys(branch.session for branch in branches)
     heads = sorted(
         (b for name in names if (b := context.index.branch(name)) is not None), key=lambda b: b.state.updated
@@ -610,31 +608,23 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
                 f"`sessgit restore {head.name} --output FILE` writes its transcript.",
             )
         _lay_out(context.store, head, folder, files, transcripts)
-    outcomes = {
-        path: (ALREADY if sidecars.has_bytes(path, file.data) else LEFT) if os.path.lexists(path) else WRITTEN
-        for path, file in files.items()
-    }
-    taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
-    if taken:
-        raise ConflictError(
-            f"{taken[0]} already exists with other contents",
-            "Nothing was written. Name another folder.",
-        )
+    for path, data in files.items():
+        if os.path.lexists(path) and not sidecars.has_bytes(path, data):
+            raise ConflictError(
+                f"{path} already exists with other contents", "Nothing was written. Name another folder."
+            )
     indexes = {path.parent / agents.of(state).sidecars.INDEX: agents.of(state) for path, state in transcripts.items()}
     old = {path: _existing_index(agent, path) for path, agent in sorted(indexes.items(), key=lambda item: item[0])}
-    written = list[WrittenFile]()
-    for path, file in files.items():
-        if outcomes[path] == WRITTEN and sidecars.put_file(path, file.data) == LEFT:
+    for path, data in files.items():
+        if sidecars.put_file(path, data) == LEFT:
             raise ConflictError(f"{path} now exists with other contents", "It was not changed.")
-        secrets = sidecars.count_secrets(file.data)
-        written.append(WrittenFile(path, file.kind, outcomes[path], secrets, file.counts))
-    return FolderExport(
-        [*written, *(_write_index(indexes[path], path, data, transcripts) for path, data in old.items())], len(heads)
-    )
+    for path, before in old.items():
+        _write_index(indexes[path], path, before, transcripts)
+    return FolderExport([*files, *old], len(heads))
 
 
 def _lay_out(
-    store: Store, head: Branch, folder: Path, files: dict[Path, SideFile], transcripts: dict[Path, Session]
+    store: Store, head: Branch, folder: Path, files: dict[Path, Bytes], transcripts: dict[Path, Session]
 ) -> None:
     """Add a session's files, and its state by the path of its transcript. If two sessions have a file in common, a plan
     or a subagent's, the one written later is taken."""
@@ -644,23 +634,20 @@ def _lay_out(
     path = agent.home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
     if path is None:
         raise SessgitError(f"the id of {head.name} cannot be a file name: {state.agent_id!r}")
-    kept = sidecars.session_sidecars(store, head.name, reassemble.session_branches(store, head.name))
     place = agent.sidecars.place(folder, project, state.agent_id, state.agent_version)
-    for file in kept:
-        is_plan = file.kind == PLAN
-        where = place(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
-        if where is not None:
-            files[where] = _later_version(files.get(where), file)
-    files[path] = SideFile("transcript", path.name, rebuild_file(store, head.name).file)
+    for file in sidecars.session_sidecars(store, head.name, reassemble.session_branches(store, head.name)):
+        name = agent.sidecars.plan_name(file.name) if file.kind == PLAN else file.name
+        where = place(replace(file, name=name))
+        if where is not None and not (where in files and where.suffix == ".jsonl" and _begins(files[where], file.data)):
+            files[where] = file.data
+    files[path] = rebuild_file(store, head.name).file
     transcripts[path] = state
 
 
-def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
-    """Return the later version of a file: of files of lines, which only grow, the longer one."""
-    if known is None or not known.name.endswith(".jsonl"):
-        return file
-    ours = file_lines(split_lines(file.data))
-    return known if split_lines(known.data)[: len(ours)] == ours else file
+def _begins(data: Bytes, lines: Bytes) -> bool:
+    """Return whether a file begins with the lines of another one, which has then not grown as much."""
+    ours = file_lines(split_lines(lines))
+    return split_lines(data)[: len(ours)] == ours
 
 
 def _existing_index(agent: Agent, path: Path) -> bytes | None:
@@ -674,13 +661,12 @@ def _existing_index(agent: Agent, path: Path) -> bytes | None:
     return data
 
 
-def _write_index(agent: Agent, path: Path, old: bytes | None, transcripts: dict[Path, Session]) -> WrittenFile:
+def _write_index(agent: Agent, path: Path, old: bytes | None, transcripts: dict[Path, Session]) -> None:
     states = {file: state for file, state in transcripts.items() if file.parent == path.parent}
     data = agent.sidecars.merged(old, states, path)
     if data == old:
-        return WrittenFile(path, "index", ALREADY, counts=False)
+        return
     try:
         write_private(path, data)
     except StoreError as error:
         raise SessgitError(str(error)) from error
-    return WrittenFile(path, "index", WRITTEN, counts=False)

@@ -37,15 +37,15 @@ _KIND_BY_FOLDER = {"tasks": TASK, "todos": TODO, "plans": PLAN}
 class WrittenFile:
     """A file and what became of it: `written`, `already` there with the same bytes, or another one that was `left`.
 
-    `kind` is one of `values.KINDS`, or `transcript` or `index`; `redacted` counts the redactions in it;
+    `kind` is one of `values.KINDS`; `redacted` counts the redactions in it;
     `counts` says whether a person would count it.
     """
 
     path: Path
     kind: str
     outcome: str
-    redacted: int = 0
-    counts: bool = True
+    redacted: int
+    counts: bool
 
 
 @frozen

@@ -99,7 +99,7 @@ def recover(
     until they are continued. A session that cannot be recorded does not
     stop the others. A file that settles within seconds is waited for. Raises UsageError if no command may record.
     """
-    privacy.check_on(off=context.privacy.off)
+    privacy.check_on(context.privacy)
     abandoned = [
         one
         for one in (*_known_sessions(context, folder), *_unknown_sessions(context, folder))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from sessgit.agents.base import Agent, Subagents
 from sessgit.agents.cutter import Cutter, Facts, Node, Waiting, begin_facts, load_facts
 from sessgit.agents.line import CHOSEN, Line, Opened, Reader
+from sessgit.errors import MovedError
 from sessgit.history import reassemble, shared_turns
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
@@ -30,11 +31,11 @@ from sessgit.record.source import (
     RecordedTurns,
     TranscriptSource,
     base_of,
-    check_tips,
     commit_finder,
     given_names,
     is_at_commit,
     matches_cursor,
+    session_tips,
 )
 from sessgit.store import layout, operations, project, recorder_state, refs
 from sessgit.store.context import Context
@@ -333,9 +334,9 @@ class FilePass:
             side = self._turn_sidecars(cutter, node, [*before, *body]) if length == len(body) else ({}, {})
             file_hash = self.file.hash.at(body[length - 1])
             event, origin = self.source.origins.get(node.key, ("turn", ""))
-            stood = self._provenance([*before[node.copied :], *body[:length]], file_hash)
+            provenance = self._provenance([*before[node.copied :], *body[:length]], file_hash)
             content = TurnContent(
-                self.agent, before, body[:length], *side, complete, self.source.head, event, origin, stood,
+                self.agent, before, body[:length], *side, complete, self.source.head, event, origin, provenance,
                 self.known.rules,
             )  # fmt: skip
             is_last = self.source.at_rest and is_open and node is cutter.head
@@ -535,7 +536,9 @@ class FilePass:
 
     def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
         """Move the branches that changed: rewound ones, then the head; then delete those that the head took over."""
-        check_tips(self.store, self.session, self.known.tips)
+        # The index may have answered for other tips: then not even the first of several refs may move.
+        if session_tips(self.store, self.session) != self.known.tips:
+            raise MovedError(f"another process moved the branches of {self.session}")
         if gone := before.keys() - tips.keys():  # forgotten first: after a kill in between the ref is there
             operations.forget_refs(self.store.path, map(layout.head_ref, gone))
         for branch in sorted({*tips, *before}, key=lambda b: (b not in tips, b == self.session, b)):

@@ -101,7 +101,7 @@ def run_import(context: Context, paths: Sequence[Path], watch: ImportProgress) -
     Parents come before their forks. The result names the files that cannot be read. Raises UsageError if the
     environment says that nothing is recorded.
     """
-    private.check_on(off=context.privacy.off)
+    private.check_on(context.privacy)
     seen = _ImportPlan(is_own=not paths)
     found = list(_find_transcripts(paths, context.homes, seen.folders))
     with closing(Workers()) as workers:
@@ -121,7 +121,7 @@ def import_one(
 
     Raises NotFoundError if there is none at `paths`, AmbiguousError if there are several.
     """
-    private.check_on(off=context.privacy.off)
+    private.check_on(context.privacy)
     every = _examine_files(_find_transcripts(paths, context.homes, []), [])
     files = [file for file in every if file.session.startswith(session)]
     sessions = sorted({file.session for file in files})
@@ -144,7 +144,7 @@ def import_client_folders(name: str, context: Context, paths: Sequence[Path], wa
     """
     agent = agents.named(name)
     own = context.homes.folders[agent.name]
-    private.check_on(off=context.privacy.off)
+    private.check_on(context.privacy)
     if not paths:
         raise UsageError(f"--from {name} needs the folder to import", f"`sessgit import --from {name} DIR`")
     seen = _ImportPlan()

@@ -28,7 +28,6 @@ class InstallResult:
 
     agent: Agent
     store: Path
-    stub: Path
     settings: Path
     added: tuple[str, ...]
     already_there: tuple[str, ...]
@@ -98,7 +97,6 @@ def install(
     return InstallResult(
         agent=client.agent,
         store=store,
-        stub=stub,
         settings=path,
         added=tuple(event for event in events if event not in before.events),
         already_there=tuple(event for event in events if event in before.events),

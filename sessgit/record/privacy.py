@@ -36,9 +36,9 @@ class Verdict:
         return f"record.exclude has “{self.glob}”" if self.glob else "record.include does not include it"
 
 
-def check_on(*, off: bool) -> None:
-    """Raise UsageError if the environment says that nothing is recorded; `off` is that of `Privacy`."""
-    if off:
+def check_on(privacy: Privacy) -> None:
+    """Raise UsageError if the environment says that nothing is recorded."""
+    if privacy.off:
         raise UsageError("SESSGIT_OFF=1 is set, so nothing is recorded", "Unset it to record.")
 
 
@@ -199,7 +199,7 @@ def _project_path(folder: str) -> str:
 
 def check_project(privacy: Privacy, project: str) -> None:
     """Raise ConflictError if nothing of the project is recorded, for a program that wants to write its state."""
-    check_on(off=privacy.off)
+    check_on(privacy)
     decision = verdict(privacy, project)
     if not decision.recorded:
         raise ConflictError(f"{project} is not recorded: it is off ({decision.why})", "To record it: `sessgit on`")

@@ -14,7 +14,6 @@ from sessgit.agents import Client
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Node, Place, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, Redact, no_redaction
-from sessgit.errors import MovedError
 from sessgit.model import ids, long_strings
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
@@ -131,15 +130,6 @@ def session_tips(store: Store, session: str) -> dict[str, str]:
     """Return the tips of the session's head and its rewound branches."""
     branches = store.branches(session)
     return {branch: tip for branch, tip in branches.items() if branch == session or layout.is_rewound_branch(branch)}
-
-
-def check_tips(store: Store, session: str, tips: Mapping[str, str]) -> None:
-    """Raise MovedError if the branches have moved since these tips.
-
-    The index may have answered for the moved ones: then not even the first of several refs may move.
-    """
-    if session_tips(store, session) != tips:
-        raise MovedError(f"another process moved the branches of {session}")
 
 
 def given_names(store: Store, session: str, tips: Iterable[str], known: str) -> Iterator[str]:

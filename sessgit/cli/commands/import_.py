@@ -61,7 +61,7 @@ def run(
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(known)}.")
     import_all = imports.SOURCES[source] if source else imports.run_import
     if not cli.has_store:
-        privacy.check_on(off=cli.env.off)
+        privacy.check_on(cli.privacy)
         if not paths and next(agents.transcripts(cli.env.homes), None) is None:
             folders = " or ".join(sorted(map(cli.short, cli.env.homes.folders.values())))
             raise NotFoundError(
@@ -93,7 +93,7 @@ def run(
 def _import_system(cli: Invocation, system: str, paths: list[Path]) -> Answer:
     if len(paths) != 1:
         raise UsageError(f"--from {system} needs exactly one folder.", f"`sessgit import --from {system} DIR`")
-    privacy.check_on(off=cli.env.off)
+    privacy.check_on(cli.privacy)
     if not cli.dry_run:
         cli.create_store()
     store = cli.library()
