@@ -22,7 +22,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit import Store
 from sessgit.check import recover
-from sessgit.cli.commands import recover as recover_command
+from sessgit.cli.commands import restore as recover_command
 from sessgit.record import catch_up
 from sessgit.store import layout, locks, recorder_state, refs
 

@@ -99,7 +99,7 @@ _SHARED_MODULES = {
     "import_": "import",
     "install": "uninstall on off config",
     "merge": "pick",
-    "restore": "resume",
+    "restore": "recover resume",
     "sync": "remote pull push",
     "undo": "ops",
 }

@@ -161,7 +161,7 @@ def delete(
                 "other_versions": plan.elsewhere,
                 **frame.attributes(plan, "rewound", "tags", "forks", "children"),
                 "merged": [{"session_id": into, "turns": turns} for into, turns in plan.merged],
-                "transcript": str(plan.transcript) if plan.transcript else None,
+                **frame.attributes(plan, "transcript"),
             }
             for plan in plans
         ],

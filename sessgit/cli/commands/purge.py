@@ -83,14 +83,14 @@ def run(
         values = purges.matching_values(cli.env.store, cli.env.homes, typed, progress.reading)
     else:
         values = purges.literal_value(typed)
-    report = purges.preview_purge(cli.store, values, cli.env.homes, progress) if must_ask or dry_run else None
-    if report is not None and must_ask and (report.had_value or purges.is_pending(cli.env.store)):
-        page = [*_held(cli, report), *_remaining_lines(cli, report), *_outside(cli, report, dry_run=True)]
-        frame.confirm([*page, "This rewrites history and cannot be undone."], "Purge it for good?")
+    if must_ask or dry_run:
+        report = purges.preview_purge(cli.store, values, cli.env.homes, progress)
+        if must_ask and (report.had_value or purges.is_pending(cli.env.store)):
+            page = [*_held(cli, report), *_remaining_lines(cli, report), *_outside(cli, report, is_done=False)]
+            frame.confirm([*page, "This rewrites history and cannot be undone."], "Purge it for good?")
     if not dry_run:
         report = purges.purge_values(cli.context, values, progress)
-    assert report is not None
-    return Answer(lambda: _result_json(report, dry_run=dry_run), _result_lines(cli, report, dry_run=dry_run))
+    return Answer(lambda: _result_json(cli, report), _result_lines(cli, report))
 
 
 def _check(pattern: str, ident: str, *, regex: bool, is_query: bool) -> None:
@@ -126,23 +126,23 @@ _TURNS = 12
 _PLACES = 4
 
 
-def _result_lines(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
+def _result_lines(cli: Invocation, result: PurgeResult) -> Iterator[str]:
     """Yield the page of a purge that was done, or would be."""
     if result.completed:
         yield "Finished an interrupted purge"
     if not result.had_value:
-        yield "Nothing in the store holds it" + ("" if dry_run else "; it is blocked from now on")
-    elif dry_run:
+        yield "Nothing in the store holds it" + ("" if cli.dry_run else "; it is blocked from now on")
+    elif cli.dry_run:
         yield from _held(cli, result)
     else:
         yield f"{_sessions(result)} purged: {text.counted(result.commits, 'commit')} rewritten"
         yield from _hits(cli, result)
-    if not dry_run and result.objects:
+    if not cli.dry_run and result.objects:
         checked = f"Checked: none of {text.counted(result.objects, 'object')} and no file of the store holds it"
         yield from text.paragraph(cli, f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
     yield from (f"a tag that held it was renamed to “{text.clean(new)}”" for _, new in result.tags)
     yield from _remaining_lines(cli, result)
-    yield from _outside(cli, result, dry_run=dry_run)
+    yield from _outside(cli, result, is_done=not cli.dry_run)
 
 
 def _secret_lines(cli: Invocation, likely: Sequence[LikelySecret]) -> Iterator[str]:
@@ -174,10 +174,10 @@ def _denied_lines(cli: Invocation, values: Sequence[DeniedValue]) -> Iterator[st
     yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
-def _result_json(result: PurgeResult, *, dry_run: bool) -> dict[str, object]:
+def _result_json(cli: Invocation, result: PurgeResult) -> dict[str, object]:
     """Return what `purge --json` prints."""
     return {
-        "dry_run": dry_run,
+        "dry_run": cli.dry_run,
         **frame.attributes(result, "values", "commits", "objects", "remotes", "lines", "completed"),
         "found": result.had_value,
         "sessions": [{"id": hit.session, **frame.attributes(hit, "turns", "places")} for hit in result.sessions],
@@ -215,10 +215,10 @@ def _remaining_lines(cli: Invocation, result: PurgeResult) -> Iterator[str]:
         yield from text.paragraph(cli, f"{result.lines:,} long {occur} on {stay}. {hint}")
 
 
-def _outside(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
+def _outside(cli: Invocation, result: PurgeResult, *, is_done: bool) -> Iterator[str]:
     """Yield the client's files and the remotes that hold a value."""
     if result.client:
-        yield f"{'These' if dry_run else 'Still, these'} files of the client hold it, and are not changed:"
+        yield f"{'Still, these' if is_done else 'These'} files of the client hold it, and are not changed:"
         yield from (f"  {cli.shown(str(path))}" for path in result.client[:_FILES])
         if len(result.client) > _FILES:
             yield f"  and {len(result.client) - _FILES} more: --json lists all"

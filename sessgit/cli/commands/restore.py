@@ -1,28 +1,37 @@
-"""`sessgit restore`, `sessgit resume`: a conversation's files written back for the client, which continues it."""
+"""`sessgit restore`, `resume`, `recover`: conversations whose files or client are gone, and how they continue."""
 
 from __future__ import annotations
 
+import math
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents import Transcript
 from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
+from sessgit.check import recover as recovery
+from sessgit.check.recover import Outcome
 from sessgit.cli import client_notes, frame, operands, render, text
 from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import client_files, pad_lists
 from sessgit.history.resolve import ResolvedTarget
+from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.record import catch_up
 from sessgit.store import layout, recorder_state
 from sessgit.store.private_files import path_exists
 
 _LABEL_WIDTH = 10
+_INDENT = " " * 10
+_WAIT_STEP = 0.1
+_CUT = {"call": "stopped during a call", "answer": "stopped before an answer"}
 _STDOUT = Path("-")
 
 
@@ -62,8 +71,7 @@ def restore(
     session = target.session
     if verify:
         checked = restores.verify_file(cli.store, session, cli.env.homes, local_path=cli.local_path)
-        outcome = {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
-        document = _json(session, None, checked.restored) | outcome
+        document = _json(session, None, checked.restored) | frame.attributes(checked, "turns", "file", "same")
         end = _unrecorded_end(cli, target, checked.restored)
         return Answer(document, _proof(cli, session, checked), notes=end)
     if output == _STDOUT:
@@ -106,13 +114,10 @@ def _folder_notes(cli: Invocation, target: ResolvedTarget, result: RestoreResult
     for base in result.bases:
         yield f"The conversation that it goes on from was restored, too: {cli.short(base)}"
     if client_files.is_folder_gone(result.project):
-        map_it = "" if _was_recorded_here(cli, target) else f"; {_map_hint(cli, target)}"
+        was_here = client_files.was_recorded_here(target.state, cli.store.paths)
+        map_it = "" if was_here else f"; {_map_hint(cli, target)}"
         fork = f"sessgit fork {cli.ident(target.session)} --project DIR"
         yield f"The project's folder is gone: {cli.short(result.project)}. To continue it elsewhere: {fork}{map_it}"
-
-
-def _was_recorded_here(cli: Invocation, target: ResolvedTarget) -> bool:
-    return client_files.was_recorded_here(target.state, cli.store.paths)
 
 
 def _map_hint(cli: Invocation, target: ResolvedTarget) -> str:
@@ -273,10 +278,10 @@ def resume(
     if client_files.is_folder_gone(target.state.project):  # the client finds a conversation only from there
         verb = "fork" if exists else "restore"
         hint = f"`sessgit {verb} {cli.ident(target.session)} --project DIR` makes a copy that continues in DIR."
-        hint = hint if _was_recorded_here(cli, target) else _map_hint(cli, target)
+        hint = hint if client_files.was_recorded_here(target.state, cli.store.paths) else _map_hint(cli, target)
         raise NotFoundError(f"the project's folder is gone: {cli.short(target.state.project)}", hint)
     if place is None or not exists:
-        was_here = _was_recorded_here(cli, target)
+        was_here = client_files.was_recorded_here(target.state, cli.store.paths)
         result = restores.restore_session(cli.store, target.session, cli.env.homes, local_path=cli.local_path)
         place, path = result.path, cli.short(result.path)
         was = "The client had deleted it" if was_here else "It is from another machine"
@@ -300,3 +305,73 @@ def resume(
         render.write(client_files.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
         client_notes.start_client(state, cli.cwd, prompt)
+
+
+@frame.command("recover", needs="store")
+def recover(cli: Invocation, everything: bool = option("--all", "Search all projects.")) -> Answer:
+    """Find conversations whose client was killed.
+
+    Records what their transcripts still hold, marks them as interrupted or ended, and prints the command that continues
+    each one. This includes a conversation that was killed in its first turn, before anything was recorded: a transcript
+    written since `sessgit install` that ends without an answer. Other missing conversations need `sessgit import`.
+    Imported conversations that are active in their system, although their process is gone, are listed until they are
+    continued. If a file was written seconds ago, recover waits for it. It stops no process, and skips conversations
+    that are open in a client.
+    """
+    wait = partial(wait_until_quiet, cli)
+    result = recovery.recover(cli.context, None if everything else cli.cwd, clock=time.time, wait=wait)
+    notes = (f"{cli.ident(failure.session)}: {failure.reason}" for failure in result.errors)
+    sessions = []
+    for recovered in result.sessions:
+        state = recovered.branch.state
+        sessions.append(
+            {
+                "id": recovered.branch.name,
+                "title": state.display_title,
+                "project": state.project,
+                "updated": state.updated or None,
+                "state": state.state,
+                "turns": state.turns,
+                "recorded": recovered.turns,
+                "cut": recovered.cut or None,
+                "command": client_notes.continuation(cli, state)[0] or None,
+            }
+        )
+    document = {
+        "sessions": sessions,
+        "errors": [{"id": failure.session, "reason": failure.reason} for failure in result.errors],
+        "waiting": [{"id": one.session, "seconds": math.ceil(one.seconds)} for one in result.waiting],
+    }
+    return Answer(document, _recovered(cli, result), notes=notes)
+
+
+def wait_until_quiet(cli: Invocation, seconds: float) -> None:
+    """Wait until files are no longer written, with a bar on a terminal."""
+    end = time.monotonic() + seconds
+    progress = render.progress(cli, "waiting for files that were just written", "seconds")
+    while (left := end - time.monotonic()) > 0:
+        progress(int(seconds - left), math.ceil(seconds))
+        time.sleep(min(left, _WAIT_STEP))
+    render.remove_progress()
+
+
+def _recovered(cli: Invocation, outcome: Outcome) -> Iterator[str]:
+    """Yield the whole page."""
+    if not outcome.sessions and not outcome.errors and not outcome.waiting:
+        yield "Nothing needs to be recovered."
+    for recovered in outcome.sessions:
+        state, ident = recovered.branch.state, cli.ident(recovered.branch.name)
+        yield from text.heading(
+            cli,
+            ident,
+            text.title(state, 40),
+            text.ago(cli, state.updated) or "time unknown",
+            f"{text.counted(recovered.turns, 'turn')} recorded" if recovered.turns else "fully recorded",
+            _CUT.get(recovered.cut, ""),
+        )
+        folder_gone = f"{cli.short(state.project)} is gone: sessgit fork {ident} --project DIR"
+        yield _INDENT + canonical.printable(client_notes.continuation(cli, state)[0] or folder_gone)
+    for waiting in outcome.waiting:
+        seconds = text.counted(math.ceil(waiting.seconds), "second")
+        ident = cli.ident(waiting.session)
+        yield text.cut(f"{ident}  its file was just written: run sessgit recover again in {seconds}", cli.width)

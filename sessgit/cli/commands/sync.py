@@ -176,7 +176,7 @@ def sync(cli: Invocation, remote: str = REMOTE) -> Answer:
                 failure = error
     document = {"pull": _pulled_json(cli, pulled), "push": _pushed_json(cli, pushed) if pushed else None}
     remarks = [] if include else [f"Nothing was sent: sync.include is empty. To select conversations: {_SETTING}"]
-    return Answer(document, list(_synced_lines(cli, pulled, pushed)), remarks, error=failure)
+    return Answer(document, _synced_lines(cli, pulled, pushed), remarks, error=failure)
 
 
 _LIMIT = 20

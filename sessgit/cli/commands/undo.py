@@ -12,7 +12,7 @@ from sessgit.cli.frame import DRY_RUN, LIMIT, Answer, argument
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.store import layout, operations
-from sessgit.store.operations import ListedOperation, Move
+from sessgit.store.operations import Move
 
 _NAMED_FILES = 5
 
@@ -91,20 +91,17 @@ def ops(cli: Invocation, limit: int | None = LIMIT) -> Answer:
         )
         for each in listed
     ]
-    return Answer({"operations": [_json(each) for each in listed]}, text.table(cli, columns, rows))
-
-
-def _json(listed: ListedOperation) -> dict[str, object]:
-    operation = listed.operation
-    return {
-        **frame.attributes(operation, "id", "time", "command", "summary"),
-        "files": list(operation.files),
-        "standing": listed.standing,
-        "undoes": operation.undoes or None,
-        "refs": _refs(operation.moves),
-        "appended": list(operation.wrote.appended),
-        "cut": list(operation.wrote.cut),
-    }
+    operations_json = [
+        {
+            **frame.attributes(each.operation, "id", "time", "command", "summary", "files"),
+            "standing": each.standing,
+            "undoes": each.operation.undoes or None,
+            "refs": _refs(each.operation.moves),
+            **frame.attributes(each.operation.wrote, "appended", "cut"),
+        }
+        for each in listed
+    ]
+    return Answer({"operations": operations_json}, text.table(cli, columns, rows))
 
 
 def _refs(moves: Sequence[Move]) -> list[dict[str, object]]:

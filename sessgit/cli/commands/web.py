@@ -9,6 +9,7 @@ from pathlib import Path
 from sessgit.cli import frame, render
 from sessgit.cli.frame import EVERYWHERE, PROJECT, at_least_0, option
 from sessgit.cli.invocation import Invocation
+from sessgit.web import access as accesses
 
 
 @frame.command("web", needs="conversations", reads=True)
@@ -27,8 +28,6 @@ def run(
     for another one: it opens the page that is already being served. The server exits a minute after the last tab is
     closed, or on Ctrl-C.
     """
-    from sessgit.web import access as accesses
-
     link = accesses.running_link(cli.env.store, read_only=read_only)
     if link:
         _open(link, no_open=no_open)
@@ -54,8 +53,6 @@ def _open(link: str, *, no_open: bool) -> None:
     if no_open:
         render.write(f"{link}\n")
         return
-    from sessgit.web.access import redirecting_file
-
-    if not webbrowser.open(redirecting_file(link).as_uri()):
+    if not webbrowser.open(accesses.redirecting_file(link).as_uri()):
         render.tell("Cannot open a browser. Open this address:")
         render.write(f"{link}\n")
