@@ -27,7 +27,7 @@ from frame import Figure, Table
 from timing import Scale, Took
 
 from sessgit.agents.line import parse
-from sessgit.model import canonical, ids, long_strings
+from sessgit.model import canonical, ids, json_strings
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
 from sessgit.record.import_files import TranscriptFile
@@ -88,7 +88,7 @@ def _recording(root: Path, files: list[TranscriptFile], window: int, scale: Scal
     for _ in range(scale.few):
         for name, place, limit, pack in (
             (WHOLE, root / "whole", _NO_LIMIT, _packed_by_git),
-            (_STORED, root / "cut", long_strings.LIMIT, _packed),
+            (_STORED, root / "cut", json_strings.LIMIT, _packed),
         ):
             shutil.rmtree(place, ignore_errors=True)
             recording[name].append(_recorded(place, files, limit))
@@ -157,12 +157,12 @@ def _recorded(place: Path, files: list[TranscriptFile], limit: int) -> float:
     stores.create_store(place)
     store = Store(place)
     index = Index(place, lambda: store)
-    usual, long_strings.LIMIT = long_strings.LIMIT, limit
+    usual, json_strings.LIMIT = json_strings.LIMIT, limit
     began = time.process_time()
     try:
         ImportRun(Context(index, Homes({"claude": place})), no_progress, [], processes=0).run(files)
     finally:
-        long_strings.LIMIT = usual
+        json_strings.LIMIT = usual
         index.close()
     return time.process_time() - began
 

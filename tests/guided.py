@@ -33,10 +33,11 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
     from sessgit.cli import text
     from sessgit.errors import SessgitError
     from sessgit.exchange import files
-    from sessgit.model import canonical, globs, humanize, ids, long_strings, search_query, stored_fields
+    from sessgit.model import canonical, humanize, ids, json_strings, search_query, stored_fields
     from sessgit.model import pad as pads
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
+    from sessgit.record import privacy
     from sessgit.store import spool
     from sessgit.store.spool import Event, UnreadableEvent
 
@@ -47,7 +48,7 @@ LONGEST = 1 << 13
 EVENT = {"hook_event_name": "Stop", "session_id": "s", "transcript_path": "/t.jsonl", "cwd": "/", "reason": "exit"}
 STATE = {"metadata": {"session_id": "s", "title": "x"}, "trajectory": {"turns": 3}, "authored": {"labels": ["a"]}}
 FOLDER = Path(tempfile.mkdtemp(prefix="guided-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
-long_strings.LIMIT = 16  # so that strings of a short input are cut out of its lines
+json_strings.LIMIT = 16  # so that strings of a short input are cut out of its lines
 
 
 class Nothing:
@@ -93,8 +94,8 @@ def strings(data: bytes) -> None:
     """Long strings cut out of lines and filled in again: the very same lines."""
     rows = data.split(b"\n")
     for version in (1, 2):
-        cut, kept = long_strings.cut_long_strings(rows, lambda _index, _key: ("Read", "/a.py"), version)
-        assert long_strings.fill_long_strings(cut, kept) == rows
+        cut, kept = json_strings.cut_long_strings(rows, lambda _index, _key: ("Read", "/a.py"), version)
+        assert json_strings.fill_long_strings(cut, kept) == rows
     for row in rows:
         clean, count = redact_line(row)
         assert count or clean == row
@@ -145,7 +146,7 @@ def typed(data: bytes) -> None:
     ):
         with suppress(SessgitError):
             read(word)
-    globs.matches(word, "/home/ada/x.py")
+    privacy.matches_glob(word, "/home/ada/x.py")
     found = pads.parse_entry("insights", data)
     assert found is None or not spoils(found.id)
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):

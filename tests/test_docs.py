@@ -22,7 +22,7 @@ from redacting import PROTECTED_KEYS, redact_line
 from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines
 from sessgit.errors import SessgitError
-from sessgit.model import canonical, ids, json_scan
+from sessgit.model import canonical, ids, json_strings
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Activation, Budget, Memory, Metadata, Trajectory, Unified
@@ -100,7 +100,7 @@ class Example:
         """Records a file of that text and returns the session's head."""
         path = self.project / f"{session}.jsonl"
         with path.open("ab") as file:
-            file.write(text.replace("LONG", json_scan.encode_string(LONG).decode()).encode()[file.tell() :])
+            file.write(text.replace("LONG", json_strings.encode_string(LONG).decode()).encode()[file.tell() :])
         source = TranscriptSource(path, session, self.config, final=final, live=session == SESSION, head=PROJECT_HEAD)
         return record(Context(self.index), source).head
 

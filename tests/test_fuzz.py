@@ -30,11 +30,12 @@ from sessgit.agents.line import no_redaction
 from sessgit.cli import frame, text
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
-from sessgit.model import canonical, globs, humanize, ids, long_strings, search_query, stored_fields
+from sessgit.model import canonical, humanize, ids, json_strings, search_query, stored_fields
 from sessgit.model import pad as pads
 from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
+from sessgit.record import privacy
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
@@ -295,7 +296,7 @@ PADS = ("insights", "claims", "cycles", "passes")
 WORD_READERS: tuple[Callable[[str], Any], ...] = (
     ids.parse_address, ids.check_name, ids.check_tag, search_query.parse_query,
     lambda word: frame.parse_time(word, 1e9),
-    lambda word: globs.matches(word, "/home/ada/x.py"), humanize.quote_for_shell,
+    lambda word: privacy.matches_glob(word, "/home/ada/x.py"), humanize.quote_for_shell,
 )  # fmt: skip
 
 
@@ -324,7 +325,7 @@ def test_values_that_come_from_elsewhere(data: st.DataObject) -> None:
     found = pads.parse_entry(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
     assert found is None or not spoils(found.id)
     lines = [data.draw(broken(b'{"x":{"$text":"aaaaaaaa-x-y"}}'))]
-    long_strings.fill_long_strings(lines, {"aaaaaaaa-x-y": b"long"})
+    json_strings.fill_long_strings(lines, {"aaaaaaaa-x-y": b"long"})
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         stored_fields.load(Cell, data.draw(changed([CELL])))
     took(5)

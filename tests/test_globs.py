@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import run_git
 
-from sessgit.model import globs
 from sessgit.record import privacy
 from sessgit.record.privacy import Privacy, Verdict
 from sessgit.store import project
@@ -40,7 +39,7 @@ from sessgit.store.settings import RecordConfig, parse_config
     ],
 )
 def test_what_a_glob_fits(glob: str, path: str, fits: bool) -> None:
-    assert globs.matches(glob, path) == fits
+    assert privacy.matches_glob(glob, path) == fits
 
 
 paths = st.lists(st.text("ab*?[]!-. é", min_size=1, max_size=4).filter(lambda part: part != "."), max_size=3).map(
@@ -50,10 +49,10 @@ paths = st.lists(st.text("ab*?[]!-. é", min_size=1, max_size=4).filter(lambda p
 
 @given(paths, paths)
 def test_an_escaped_path_fits_itself_and_what_is_below_alone(one: str, other: str) -> None:
-    glob = globs.escape(one)
-    assert globs.literal_path(glob) == one
+    glob = privacy.escape_glob(one)
+    assert privacy.literal_path(glob) == one
     assert parse_config({"record": {"exclude": [glob]}}, "x").record.exclude == (glob,)
-    assert globs.matches(glob, other) == (one in ("/", other) or other.startswith(f"{one}/"))
+    assert privacy.matches_glob(glob, other) == (one in ("/", other) or other.startswith(f"{one}/"))
 
 
 def rules(*exclude: str, include: tuple[str, ...] = (), home: str = "/home/ada") -> Privacy:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sessgit.model.json_scan import decode_string, encode_string, escape_text, string_tokens, string_values
+from sessgit.model.json_strings import decode_string, encode_string, escape_text, string_tokens, string_values
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\x7f\u2028\ud800\udc00/🙂'))
 JSON = st.recursive(

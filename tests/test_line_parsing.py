@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessgit.agents.line import member_reader, parse
-from sessgit.model import long_strings
+from sessgit.model import json_strings
 
 KEYS = ("uuid", "type", "n")
 members = member_reader(*KEYS)
@@ -75,7 +75,7 @@ def test_a_line_too_deep_is_not_read(raw: bytes) -> None:
 
 def test_a_line_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = b'{"uuid":"a","type":"b"}'
-    monkeypatch.setattr(long_strings, "LONGEST_LINE", len(raw))
+    monkeypatch.setattr(json_strings, "LONGEST_LINE", len(raw))
     assert parse(raw) == {"uuid": "a", "type": "b"} and members(raw) == ("a", "b", None)
     assert parse(raw + b" ") is None and members(raw + b" ") is None
 

@@ -18,7 +18,7 @@ from sessgit.agents import line
 from sessgit.agents.claude.lines import make
 from sessgit.agents.line import Reader, opened
 from sessgit.branch import restore
-from sessgit.model import long_strings
+from sessgit.model import json_strings
 from sessgit.model.conversation.message import Extent
 from sessgit.model.line_list import LineFile, file_of_lines, file_pieces, split_lines
 from sessgit.store import objects
@@ -68,7 +68,7 @@ def test_there_is_one_copy_of_a_long_line(claude: Path, tmp_path: Path) -> None:
     """Of a line that is too long to be read as JSON, through recording, going on in the same turn, and reading."""
     talk = Talk().turns("one").prompt("two")
     line = b'{"type":"user","message":{"content":"%s"}}' % (
-        b"words and more words " * (long_strings.LONGEST_LINE // 20)
+        b"words and more words " * (json_strings.LONGEST_LINE // 20)
     )
     path = talk.save(claude)
     talk.answer("Done.")
@@ -154,7 +154,7 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
     """With long lines before a prompt, in a body, and behind the last turn, where one is torn."""
     monkeypatch.setattr(objects, "LARGE_SIZE", 1000)
     monkeypatch.setattr("sessgit.model.line_list._LARGE_SIZE", 1000)
-    monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
+    monkeypatch.setattr(json_strings, "LONGEST_LINE", 1500)
     talk, long = Talk().turns("one"), b'{"type":"queue-operation","operation":"%s"}' % (b"x" * 2000)
     talk.lines.insert(1, long.replace(b"x", b"y"))
     talk.lines.append(long)

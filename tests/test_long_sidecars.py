@@ -26,7 +26,7 @@ from sessgit.agents.claude import sidecars as beside
 from sessgit.agents.line import complete_lines, parse
 from sessgit.agents.values import SUBAGENT, SideFile
 from sessgit.branch import restore, sidecars
-from sessgit.model import long_strings
+from sessgit.model import json_strings
 from sessgit.model.conversation.message import Extent
 from sessgit.model.line_list import LineFile
 from sessgit.store import layout, objects, recorder_state
@@ -69,8 +69,8 @@ print(peak())
 @pytest.fixture(scope="module")
 def long() -> bytes:
     """A line that is too long to be read."""
-    line = SHORT % (b"words and more words " * (long_strings.LONGEST_LINE // 20))
-    assert len(line) > long_strings.LONGEST_LINE
+    line = SHORT % (b"words and more words " * (json_strings.LONGEST_LINE // 20))
+    assert len(line) > json_strings.LONGEST_LINE
     return line
 
 
@@ -152,7 +152,7 @@ def test_a_file_that_begins_with_a_long_line(sessgit: Shell, long: bytes) -> Non
 @pytest.fixture
 def shorter(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A line that is too long, where others are, too, than they are."""
-    monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
+    monkeypatch.setattr(json_strings, "LONGEST_LINE", 1500)
     monkeypatch.setattr("sessgit.model.line_list._LARGE_SIZE", 1000)
     monkeypatch.setattr(objects, "LARGE_SIZE", 1000)
     return SHORT % (b"words and more words " * 100)
@@ -173,7 +173,7 @@ def test_long_lines_are_redacted_as_a_transcripts_own(sessgit: Shell, shorter: b
     assert sessgit("import").code == 0
     store = Store(sessgit.store)
     own = store.lines(store.branches(SESSION)[SESSION], 1).body
-    assert [line for line in own if len(line) > long_strings.LONGEST_LINE] == [stored, stored[:-3]]
+    assert [line for line in own if len(line) > json_strings.LONGEST_LINE] == [stored, stored[:-3]]
     assert agents(store)[1][2:] == [stored, stored[:-3]]
     assert "Also written: a subagent (4 secrets" in sessgit.out("restore", SESSION)
     assert path.read_bytes() == whole
@@ -221,7 +221,7 @@ def test_many_lines_that_are_long_together(keep: Keep, store: Store, claude: Pat
     path = subagent(claude, talk, "abc", "a")
     lines = [SHORT % (b"%d " % number * 350_000) for number in range(10, 80)]
     add(path, *lines)
-    assert path.stat().st_size > long_strings.LONGEST_LINE
+    assert path.stat().st_size > json_strings.LONGEST_LINE
     keep(talk.answer("One."), final=True)
     assert agents(store)[1][1:] == lines
 
@@ -302,8 +302,8 @@ def test_other_files_beside_it_are_recorded_whole(sessgit: Shell) -> None:
     folder = sessgit.keep(talk).parent
     files = lay_beside(folder, talk)
     result = folder / SESSION / "tool-results" / "big.txt"
-    result.write_bytes(b"words and more words\n" * (long_strings.LONGEST_LINE // 20))
-    assert result.stat().st_size > long_strings.LONGEST_LINE
+    result.write_bytes(b"words and more words\n" * (json_strings.LONGEST_LINE // 20))
+    assert result.stat().st_size > json_strings.LONGEST_LINE
     assert sessgit("import", "--from", "claude", str(sessgit.config)).code == 0
     files = side_files(sessgit.config)
     assert "no damage" in sessgit.out("verify", "--deep")

@@ -405,7 +405,7 @@ def test_a_session_stays_with_the_rules_that_it_was_begun_by(
     shown = "\n".join(f"{number:>6}→line {number} of a file" for number in range(1, 400))
     talk = Talk().prompt("Read it").tool("Read", {"file_path": "/p/a.py"}, shown).answer("Read.")
     with monkeypatch.context() as then:
-        then.setattr("sessgit.model.long_strings.RULES_VERSION", 1)
+        then.setattr("sessgit.model.json_strings.RULES_VERSION", 1)
         keep(talk)
     talk.prompt("Once more").tool("Read", {"file_path": "/p/a.py"}, shown).answer("Read.")
     keep(talk)

@@ -19,6 +19,7 @@ from preloaded import PROGRAM, Started
 from test_recorder import SESSIONS, Place, talk
 from waiting import until
 
+from sessgit.cli import invocation
 from sessgit.model import canonical
 from sessgit.store import locks, stub
 from sessgit.store.layout import StorePaths
@@ -130,9 +131,11 @@ def test_nothing_is_started_where_nothing_waits_or_nothing_is_to_be_recorded(pla
         assert run(place, "ls", SESSGIT_OFF="1") == ""
         assert place.recorders() == []
         assert (waiting(place), place.turns(SESSIONS[0])) == (1, 0)
-    next(StorePaths(place.store).spool.glob("*.json")).unlink()
+    assert invocation._events_wait(place.store)
     stub.start_recorder(place.store, "/nowhere/python", place.env)
-    stub.start_recorder(place.root / "nowhere", "/nowhere/python", place.env)
+    next(StorePaths(place.store).spool.glob("*.json")).unlink()
+    assert not invocation._events_wait(place.store)
+    assert not invocation._events_wait(place.root / "nowhere")
     assert place.recorders() == []
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import param
 
-from sessgit.model import long_strings
+from sessgit.model import json_strings
 
 LONG = "naïve ünïcode\n" * 300
 
@@ -39,21 +39,21 @@ def test_a_long_string_becomes_a_file() -> None:
     lines = [line({"type": "user", "content": LONG}), line({"n": 1, "file": {"content": "short", "text": LONG + "!"}})]
     first, second = LONG.encode(), (LONG + "!").encode()
     names = (f"{blob_id(first)}-user-content", f"{blob_id(second)}-Read-parser.py")
-    stored, files = long_strings.cut_long_strings(lines, label)
+    stored, files = json_strings.cut_long_strings(lines, label)
     assert stored == [
         b'{"type":"user","content":{"$text":"%s"}}' % names[0].encode(),
         b'{"n":1,"file":{"content":"short","text":{"$text":"%s"}}}' % names[1].encode(),
     ]
     assert files == {names[0]: first, names[1]: second}
-    assert long_strings.fill_long_strings(stored, files) == lines
+    assert json_strings.fill_long_strings(stored, files) == lines
     assert referenced_names(stored) == list(names)
 
 
 def test_the_same_text_is_one_file() -> None:
     lines = [line({"a": {"content": LONG}, "b": {"content": LONG}})]
-    stored, files = long_strings.cut_long_strings(lines, label)
+    stored, files = json_strings.cut_long_strings(lines, label)
     assert len(files) == 1
-    assert long_strings.fill_long_strings(stored, files) == lines
+    assert json_strings.fill_long_strings(stored, files) == lines
 
 
 @pytest.mark.parametrize(("size", "is_cut"), [(4095, False), (4096, True)])
@@ -61,7 +61,7 @@ def test_the_limit_counts_raw_bytes_with_the_quotes(size: int, is_cut: bool) -> 
     for text in ("x" * (size - 2), '"' * ((size - 2) // 2) + "x" * (size % 2)):
         token = json.dumps(text)
         assert len(token) == size
-        assert bool(long_strings.cut_long_strings([line({"type": "user", "text": text})], label)[1]) is is_cut
+        assert bool(json_strings.cut_long_strings([line({"type": "user", "text": text})], label)[1]) is is_cut
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_limit_counts_raw_bytes_with_the_quotes(size: int, is_cut: bool) -> 
     ],
 )
 def test_names(tool: str, path: str, key: str, name: str) -> None:
-    (found,) = long_strings.cut_long_strings([line({key: LONG})], lambda *_: (tool, path))[1]
+    (found,) = json_strings.cut_long_strings([line({key: LONG})], lambda *_: (tool, path))[1]
     assert found == f"{blob_id(LONG.encode())}-{name}"
     assert referenced_names([b'{"x":{"$text":"%s"}}' % found.encode()]) == [found]
 
@@ -98,30 +98,30 @@ def test_names(tool: str, path: str, key: str, name: str) -> None:
     ],
 )
 def test_what_would_not_come_back_stays(raw: bytes) -> None:
-    assert long_strings.cut_long_strings([raw], label) == ([raw], {})
+    assert json_strings.cut_long_strings([raw], label) == ([raw], {})
 
 
 def test_an_escape_that_is_the_only_way_to_write_a_character_is_cut_out_with_its_text() -> None:
     text = "\x1b[31mred\x1b[0m\n" * 400
     raw = line({"stdout": text})
     assert rb"\u001b" in raw
-    stored, files = long_strings.cut_long_strings([raw], lambda *_: ("Bash", ""))
+    stored, files = json_strings.cut_long_strings([raw], lambda *_: ("Bash", ""))
     name = f"{blob_id(text.encode())}-Bash-stdout"
     assert (stored, files) == ([b'{"stdout":{"$text":"%s"}}' % name.encode()], {name: text.encode()})
-    assert long_strings.fill_long_strings(stored, files) == [raw]
+    assert json_strings.fill_long_strings(stored, files) == [raw]
 
 
 def test_a_marker_in_one_line_keeps_the_whole_turn_uncut() -> None:
     lines = [line({"content": LONG}), b'{"see":"the marker {"$text":"..."} is ours"}']
-    assert long_strings.cut_long_strings(lines, label) == (lines, {})
+    assert json_strings.cut_long_strings(lines, label) == (lines, {})
 
 
 def test_two_texts_of_one_name_both_come_back() -> None:
     """Names hold 8 digits of a hash: two texts may meet."""
     one, two = _colliding_names()
     lines = [line({"a": one}), line({"a": two})]
-    stored, files = long_strings.cut_long_strings(lines, lambda *_: ("t", "f"))
-    assert long_strings.fill_long_strings(stored, files) == lines
+    stored, files = json_strings.cut_long_strings(lines, lambda *_: ("t", "f"))
+    assert json_strings.fill_long_strings(stored, files) == lines
 
 
 def _colliding_names() -> tuple[str, str]:
@@ -138,8 +138,8 @@ def _colliding_names() -> tuple[str, str]:
 
 def test_filling_leaves_unknown_markers() -> None:
     lines = [b'{"a":{"$text":"0-x-y"}}']
-    assert long_strings.fill_long_strings(lines, {}) == lines
-    assert long_strings.fill_long_strings(lines, {"0-x-z": b"x"}) == lines
+    assert json_strings.fill_long_strings(lines, {}) == lines
+    assert json_strings.fill_long_strings(lines, {"0-x-z": b"x"}) == lines
 
 
 _TEXT = st.text(st.characters(), max_size=40).map(lambda text: text * 120) | st.text()
@@ -155,10 +155,10 @@ _LINE = st.builds(lambda value, escaped: line({"v": value}, escaped=escaped), _V
 
 @given(st.lists(_LINE, max_size=4))
 def test_what_is_cut_comes_back(lines: list[bytes]) -> None:
-    stored, files = long_strings.cut_long_strings(lines, label)
-    assert long_strings.fill_long_strings(stored, files) == lines
+    stored, files = json_strings.cut_long_strings(lines, label)
+    assert json_strings.fill_long_strings(stored, files) == lines
     assert sorted(set(referenced_names(stored)) & files.keys()) == sorted(files)
-    assert long_strings.cut_long_strings(lines, label) == (stored, files)
+    assert json_strings.cut_long_strings(lines, label) == (stored, files)
 
 
 def _numbered(first: int, count: int, form: str = "{:>6}→", rest: str = "") -> str:
@@ -191,17 +191,17 @@ def _numbered(first: int, count: int, form: str = "{:>6}→", rest: str = "") ->
 )
 def test_numbers_of_lines_are_in_the_name(text: str, told: str) -> None:
     raw = json.dumps({"content": text}, ensure_ascii=False, separators=(",", ":")).encode()
-    stored, files = long_strings.cut_long_strings([raw], lambda *_: ("Read", "/p/a.py"))
+    stored, files = json_strings.cut_long_strings([raw], lambda *_: ("Read", "/p/a.py"))
     ((name, data),) = files.items()
-    assert name == f"{long_strings.text_digest(data)}{told}-Read-a.py"
+    assert name == f"{json_strings.text_digest(data)}{told}-Read-a.py"
     assert (data.decode() == text) is not told
-    assert long_strings.fill_long_strings(stored, files) == [raw]
+    assert json_strings.fill_long_strings(stored, files) == [raw]
 
 
 def test_a_file_and_what_is_shown_of_it_are_one_blob() -> None:
     plain = "\n".join(f"line {n} of a file, as long as lines are" for n in range(1, 201))
     data = {"content": _numbered(1, 200), "file": {"content": plain}}
-    _, files = long_strings.cut_long_strings([line(data)], lambda *_: ("Read", "/p/a.py"))
+    _, files = json_strings.cut_long_strings([line(data)], lambda *_: ("Read", "/p/a.py"))
     assert len(files) == 2
     assert set(files.values()) == {plain.encode()}
 
@@ -213,13 +213,13 @@ def test_a_file_and_what_is_shown_of_it_are_one_blob() -> None:
 def test_numbered_texts_come_back(first: int, skipped: int, form: str, shown: list[str], rest: str) -> None:
     numbered = "\n".join(f"{form.format(n + (n > first + skipped))}{text}" for n, text in enumerate(shown, start=first))
     raw = json.dumps({"x": numbered + rest + "\n" + "y" * 5000}).encode()
-    stored, files = long_strings.cut_long_strings([raw], lambda *_: ("Read", "a"))
-    assert long_strings.fill_long_strings(stored, files) == [raw]
+    stored, files = json_strings.cut_long_strings([raw], lambda *_: ("Read", "a"))
+    assert json_strings.fill_long_strings(stored, files) == [raw]
 
 
 @pytest.mark.parametrize("numbers", [".wa1.999999", ".wa0.0", ".nt5.3", ".xx1.1", ".wa1", ".wa1.2.3"])
 def test_whatever_a_name_says_of_numbers_is_no_error(numbers: str) -> None:
-    assert long_strings.full_text(f"01234567{numbers}-Read-a", b"a\nb").endswith(b"b")
+    assert json_strings.full_text(f"01234567{numbers}-Read-a", b"a\nb").endswith(b"b")
 
 
 @given(
@@ -229,12 +229,12 @@ def test_whatever_a_name_says_of_numbers_is_no_error(numbers: str) -> None:
 def test_a_text_is_the_same_in_a_line_and_alone(kind: str, first: int, count: int, lines: list[str]) -> None:
     name = f"01234567{kind}{f'{first}.{count}' if kind else ''}-Read-a"
     text = "\n".join(lines).encode()
-    (filled,) = long_strings.fill_long_strings([b'{"x":{"$text":"%s"}}' % name.encode()], {name: text})
-    assert filled == line({"x": long_strings.full_text(name, text).decode()})
+    (filled,) = json_strings.fill_long_strings([b'{"x":{"$text":"%s"}}' % name.encode()], {name: text})
+    assert filled == line({"x": json_strings.full_text(name, text).decode()})
 
 
 def test_a_text_that_is_named_twice_in_a_line_is_filled_in_twice() -> None:
     marker = b'{"$text":"01234567-a-b"}'
-    assert long_strings.fill_long_strings([b"[%b,%b]" % (marker, marker), marker, b"$"], {"01234567-a-b": b'"'}) == [
+    assert json_strings.fill_long_strings([b"[%b,%b]" % (marker, marker), marker, b"$"], {"01234567-a-b": b'"'}) == [
         b'["\\"","\\""]', b'"\\""', b"$",
     ]  # fmt: skip

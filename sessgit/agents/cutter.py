@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from sessgit.agents.base import Agent
 from sessgit.agents.line import CHOSEN, Line
-from sessgit.model import canonical, ids, long_strings, stored_fields
+from sessgit.model import canonical, ids, json_strings, stored_fields
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session, Unified
 from sessgit.model.conversation.turn import Turn
@@ -318,7 +318,7 @@ def left_behind(tip: Node, kept: Node | None) -> list[Node]:
 
 
 def folder_files(
-    agent: Agent, before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = long_strings.RULES_VERSION
+    agent: Agent, before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = json_strings.RULES_VERSION
 ) -> dict[str, Bytes]:
     """Return the files of a turn's folder by path: a function of the turn's lines and of the version of the rules by
     which its session is cut."""
@@ -331,7 +331,7 @@ def folder_files(
         return labels[index]
 
     valid = {index for index, line in enumerate(lines) if line.data is not None}
-    stored, long = long_strings.cut_long_strings([line.raw for line in lines], label, cut, valid)
+    stored, long = json_strings.cut_long_strings([line.raw for line in lines], label, cut, valid)
     out = {layout.BODY: file_of_lines(stored[len(before) :])}
     if before:
         out[layout.BEFORE] = file_of_lines(stored[: len(before)])

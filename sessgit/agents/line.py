@@ -22,7 +22,7 @@ import msgspec
 
 from sessgit.agents.agent_files import is_packed
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.model import ids, long_strings
+from sessgit.model import ids, json_strings
 from sessgit.model.conversation.message import Extent
 from sessgit.model.frozen import frozen
 
@@ -227,7 +227,7 @@ def parse(raw: bytes) -> dict[str, Any] | None:
     What msgspec reads it reads as `json` does, in half the time. It refuses some that a client may write: lone
     surrogates, numbers without an end, a byte order mark.
     """
-    if len(raw) > long_strings.LONGEST_LINE:
+    if len(raw) > json_strings.LONGEST_LINE:
         return None
     try:
         data = msgspec.json.decode(raw)
@@ -246,7 +246,7 @@ def member_reader(*keys: str) -> Callable[[bytes], tuple[Any, ...] | None]:
     values = attrgetter(*keys)
 
     def read(raw: bytes) -> tuple[Any, ...] | None:
-        if len(raw) <= long_strings.LONGEST_LINE:
+        if len(raw) <= json_strings.LONGEST_LINE:
             with suppress(ValueError, RecursionError):
                 members: tuple[Any, ...] = values(decode(raw.decode()))  # which it checks in what it reads only
                 return members

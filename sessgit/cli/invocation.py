@@ -225,10 +225,11 @@ class Invocation:
 
     def record_waiting(self) -> None:
         """Start a recorder if events wait: the one that was started for them may have been killed."""
+        if self.env.off or not sys.executable or not _events_wait(self.env.store):
+            return
         from sessgit.store import stub
 
-        if not self.env.off and sys.executable:
-            stub.start_recorder(self.env.store, sys.executable, os.environ)
+        stub.start_recorder(self.env.store, sys.executable, os.environ)
 
     def folder(self, typed: Path | str | None) -> str:
         """Return the absolute path of a folder as it was typed, or the working folder if none was."""
@@ -267,3 +268,11 @@ def _working_folder() -> str:
         return str(Path.cwd())
     except OSError:  # it was deleted
         return os.environ.get("PWD") or "/"
+
+
+def _events_wait(store: Path) -> bool:
+    """Return whether events wait for a recorder: the modules that start one are loaded only then."""
+    try:
+        return any(name.endswith(".json") for name in os.listdir(store / "spool"))  # noqa: PTH208 - there may be many
+    except OSError:
+        return False

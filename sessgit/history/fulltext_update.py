@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
 from sessgit.errors import SessgitError
-from sessgit.model import long_strings
+from sessgit.model import json_strings
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout, refs
 from sessgit.store.fulltext import Body, TextIndex, Texts, Turn, Words, words_of
@@ -130,7 +130,7 @@ class TurnTexts:
         folder = store.folder(commit, number)
         self.blob = folder[layout.BODY][0] if layout.BODY in folder else ""
         """The id of the body's blob, or empty where the turn has none."""
-        self._raw = store.objects.lines(self.blob, long_strings.LONGEST_LINE)[:-1] if self.blob else []
+        self._raw = store.objects.lines(self.blob, json_strings.LONGEST_LINE)[:-1] if self.blob else []
         self._stored = store.objects.tree(folder[layout.TEXTS][0]) if layout.TEXTS in folder else {}
         self._filled: dict[str, str] = {}
 
@@ -165,7 +165,7 @@ class TurnTexts:
         if len(value) != 1 or not isinstance(name, str) or name not in self._stored:
             return value
         if name not in self._filled:
-            text = long_strings.full_text(name, self._store.objects.blob(self._stored[name][0]))
+            text = json_strings.full_text(name, self._store.objects.blob(self._stored[name][0]))
             self._filled[name] = text.decode("utf-8", "replace")
         return self._filled[name]
 

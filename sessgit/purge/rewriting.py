@@ -23,7 +23,7 @@ from sessgit.agents.cutter import folder_files
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.history import reassemble
 from sessgit.history.pad_lists import SUFFIX
-from sessgit.model import canonical, ids, long_strings
+from sessgit.model import canonical, ids, json_strings
 from sessgit.model import pad as pads
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
@@ -42,7 +42,7 @@ _SIDE_REF = re.compile(r"((?:refs/(?:heads|archive)/)?[^/.]+\.[rm]-)([0-9a-f]{8}
 _LONGEST_PROMPT = 200
 _MOST_PLACES = 200_000
 _MOST_CACHED = 32
-_CUT_RULES = range(long_strings.RULES_VERSION, 0, -1)
+_CUT_RULES = range(json_strings.RULES_VERSION, 0, -1)
 _LINE_FILES = (layout.BEFORE, layout.BODY)
 _TURN_FILES = (*_LINE_FILES, layout.CELLS, layout.TEXTS)
 """What of a turn's folder follows from its lines."""
@@ -248,7 +248,7 @@ class Rewriter:
         old = {name: self._blob(entries, name) for name in (*_LINE_FILES, layout.CELLS) if name in entries}
         old |= {f"{layout.TEXTS}/{name}": data for name, data in self._texts(entries).items()}
         own = (rules for rules in _CUT_RULES if _turn_files(agent, lines.before, lines.old, rules) == old)
-        files = _turn_files(agent, lines.before, lines.new, next(own, long_strings.RULES_VERSION))
+        files = _turn_files(agent, lines.before, lines.new, next(own, json_strings.RULES_VERSION))
         return self.store.write_folder(files)
 
     def _turn_lines(self, agent: Agent, oid: str) -> RewrittenLines:
@@ -259,7 +259,7 @@ class Rewriter:
             entries = self.store.repo.tree(oid)
             texts = self._texts(entries)
             before, body = (
-                long_strings.fill_long_strings(file_lines(self._blob(entries, name).split(b"\n")), texts)
+                json_strings.fill_long_strings(file_lines(self._blob(entries, name).split(b"\n")), texts)
                 for name in _LINE_FILES
             )
             self._lines[oid] = self._clean_lines(agent, before, body)

@@ -18,7 +18,7 @@ from sessgit.agents.line import opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
-from sessgit.model.json_scan import decode_string, string_tokens
+from sessgit.model.json_strings import decode_string, string_tokens
 from sessgit.model.progress import Progress
 from sessgit.redact import value_match
 from sessgit.redact.replacer import Secret, secrets_of_line

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Node, folder_files
 from sessgit.agents.line import Line
-from sessgit.model import canonical, long_strings
+from sessgit.model import canonical, json_strings
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
@@ -59,7 +59,7 @@ class TurnContent:
     @cached_property
     def stored(self) -> dict[str, Bytes]:
         """The files that the lines become."""
-        cut = self.rules.get("cut", long_strings.RULES_VERSION)
+        cut = self.rules.get("cut", json_strings.RULES_VERSION)
         return folder_files(self.agent, self.before, self.body, self.turn, cut)
 
 

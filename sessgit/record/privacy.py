@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
-from pathlib import Path
+from functools import cache, lru_cache, partial
+from pathlib import Path, PurePosixPath
 
 from sessgit import agents
 from sessgit.agents.line import Reader, opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
-from sessgit.model import globs
 from sessgit.model.frozen import frozen
 from sessgit.store import project, settings
 from sessgit.store.index import Index
@@ -97,7 +98,7 @@ def switch_off(paths: StorePaths, folder: str, home: str) -> SwitchResult:
         if glob := _first_matching_glob(rules.exclude, project.project_paths(root), home):
             there.append(glob)
             return {}
-        return {"record.exclude": [*rules.exclude, globs.escape(root)]}
+        return {"record.exclude": [*rules.exclude, escape_glob(root)]}
 
     settings.update_lists(paths, change)
     return SwitchResult(root, not there, *there)
@@ -119,7 +120,7 @@ def switch_on(paths: StorePaths, folder: str, home: str) -> SwitchResult:
             raise _still_off_error(root, glob, exclude, home)
         include = list(rules.include)
         if include and not _first_matching_glob(include, names, home):
-            include.append(globs.escape(root))
+            include.append(escape_glob(root))
         changed = (len(exclude), len(include)) != (len(rules.exclude), len(rules.include))
         return {"record.exclude": exclude, "record.include": include} if changed else {}
 
@@ -129,13 +130,13 @@ def switch_on(paths: StorePaths, folder: str, home: str) -> SwitchResult:
 
 def recorded_sessions(index: Index, root: str) -> list[str]:
     """Return the recorded sessions of the project at a folder."""
-    own = globs.escape(root)
-    is_own = cache(lambda folder: any(globs.matches(own, name) for name in project.project_paths(folder)))
+    own = escape_glob(root)
+    is_own = cache(lambda folder: any(matches_glob(own, name) for name in project.project_paths(folder)))
     return [outline.name for outline in index.outlines() if outline.project and is_own(outline.project)]
 
 
 def _still_off_error(root: str, glob: str, exclude: Sequence[str], home: str) -> ConflictError:
-    above = globs.literal_path(_glob_variants(glob, home)[0])
+    above = literal_path(_glob_variants(glob, home)[0])
     if above is not None:
         hint = f"To turn it on with all its subfolders: `sessgit on {shlex.quote(above)}`"
         return ConflictError(f"{root} is still off, because {above} is off", hint)
@@ -149,14 +150,14 @@ def _still_off_error(root: str, glob: str, exclude: Sequence[str], home: str) ->
 def _first_matching_glob(patterns: Sequence[str], names: Sequence[str], home: str) -> str:
     """Return the first glob that matches one of the paths, as the settings have it, or ``""``."""
     for glob in patterns:
-        if any(globs.matches(form, name) for form in _glob_variants(glob, home) for name in names):
+        if any(matches_glob(form, name) for form in _glob_variants(glob, home) for name in names):
             return glob
     return ""
 
 
 def _is_project_glob(glob: str, root: str, home: str) -> bool:
     """Return whether the glob was made for this project alone."""
-    return any(globs.literal_path(form.rstrip("/") or "/") == root for form in _glob_variants(glob, home))
+    return any(literal_path(form.rstrip("/") or "/") == root for form in _glob_variants(glob, home))
 
 
 def _glob_variants(glob: str, home: str) -> tuple[str, ...]:
@@ -165,17 +166,17 @@ def _glob_variants(glob: str, home: str) -> tuple[str, ...]:
     The client names real paths; users write the one that they know.
     """
     if glob == "~" or glob.startswith("~/"):
-        glob = globs.escape(home.rstrip("/")) + glob[1:] or "/"
+        glob = escape_glob(home.rstrip("/")) + glob[1:] or "/"
     if not glob.startswith("/"):
         return (glob,)
     plain, rest = "/", glob.strip("/").split("/")
-    while rest and (part := globs.literal_path(rest[0])) is not None:
+    while rest and (part := literal_path(rest[0])) is not None:
         plain, rest = os.path.join(plain, part), rest[1:]  # noqa: PTH118 - text, until it is looked up
     try:
         real = os.path.realpath(plain)
     except (OSError, ValueError):
         return (glob,)
-    return (glob, "/".join((globs.escape(real).rstrip("/"), *rest)) or "/")
+    return (glob, "/".join((escape_glob(real).rstrip("/"), *rest)) or "/")
 
 
 def _first_folder(path: Path) -> str:
@@ -203,3 +204,30 @@ def check_project(privacy: Privacy, project: str) -> None:
     decision = verdict(privacy, project)
     if not decision.recorded:
         raise ConflictError(f"{project} is not recorded: it is off ({decision.why})", "To record it: `sessgit on`")
+
+
+# Globs of paths: `*` stands for any characters, `/` too, and what fits a folder fits everything below it
+
+_MAGIC = re.compile(r"[*?[]")
+_ESCAPED = re.compile(r"\[([*?[])\]")
+
+
+def escape_glob(path: str) -> str:
+    """Return the glob that fits this path, and no other but those below it."""
+    return _MAGIC.sub(r"[\g<0>]", path)
+
+
+def literal_path(glob: str) -> str | None:
+    """Return the one path that a glob was made from, or None where it may fit several."""
+    return None if _MAGIC.search(_ESCAPED.sub("", glob)) else _ESCAPED.sub(r"\1", glob)
+
+
+def matches_glob(glob: str, path: str) -> bool:
+    """Return whether the absolute path, or a folder above it, fits the glob."""
+    fit = _compile_glob(glob.rstrip("/") or "/")
+    return any(fit(str(above)) for above in (PurePosixPath(path), *PurePosixPath(path).parents))
+
+
+@lru_cache(maxsize=256)
+def _compile_glob(glob: str) -> Callable[[str], object]:
+    return re.compile(fnmatch.translate(glob)).match

@@ -14,7 +14,7 @@ from sessgit.agents import Client
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Node, Place, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, Redact, no_redaction
-from sessgit.model import ids, long_strings
+from sessgit.model import ids, json_strings
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
@@ -83,7 +83,7 @@ class TranscriptSource:
 def stored_rules(settings: RecordConfig) -> dict[str, int]:
     """Return the versions of the rules, as the state of a new session names them; 0 is none. Whether a session is
     redacted is decided when its recording begins, and stays so."""
-    return {"cut": long_strings.RULES_VERSION, "redact": RULES_VERSION if settings.redact else 0}
+    return {"cut": json_strings.RULES_VERSION, "redact": RULES_VERSION if settings.redact else 0}
 
 
 _FILE_END_ORDER = 1 << 200

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 
 from sessgit.model.frozen import frozen
-from sessgit.model.json_scan import Token, decode_string, encode_string, string_tokens
+from sessgit.model.json_strings import Token, decode_string, encode_string, string_tokens
 from sessgit.redact import checks, key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
 from sessgit.redact.engine import RULES, Hits, scan

@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
-from sessgit.model.json_scan import decode_string, encode_string, string_tokens
+from sessgit.model.json_strings import decode_string, encode_string, string_tokens
 from sessgit.redact import engine
 from sessgit.redact.views import Part, View, decoded_levels, is_json, replace_parts
 

@@ -23,7 +23,7 @@ from sessgit.errors import (
     StoreError,
     UnreadableError,
 )
-from sessgit.model import long_strings, stored_fields
+from sessgit.model import json_strings, stored_fields
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
@@ -242,7 +242,7 @@ class Store:
             oid: self.objects.blob(oid) for oid in {oid for oid, _ in stored.values()}
         }  # a text may have two names
         filling = {name: texts[oid] for name, (oid, _) in stored.items()}
-        return TurnLines(long_strings.fill_long_strings(before, filling), long_strings.fill_long_strings(body, filling))
+        return TurnLines(json_strings.fill_long_strings(before, filling), json_strings.fill_long_strings(body, filling))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """Return the cells of turn `number` as of a commit. Raises DamageError."""

@@ -76,17 +76,16 @@ def recorder_environment(store: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def start_recorder(store: Path, python: str, env: Mapping[str, str]) -> None:
-    """Start a recorder in the background if events wait, as after a recorder was killed.
+    """Start a recorder in the background, as after one was killed.
 
     It is not a child of this process, so that need not wait for it. It exits at once if another recorder is about to
     read the events. If none can be started, the events wait for the next hook.
     """
     with suppress(OSError):
-        if any(name.endswith(".json") for name in os.listdir(store / "spool")):  # noqa: PTH208 - there may be many
-            devnull = [(os.POSIX_SPAWN_OPEN, handle, os.devnull, os.O_RDWR, 0) for handle in range(3)]
-            shell = ["sh", "-c", _BACKGROUND_SCRIPT, "sh", *recorder_command(store, python)]
-            child = os.posix_spawn("/bin/sh", shell, recorder_environment(store, env), file_actions=devnull)
-            os.waitpid(child, 0)
+        devnull = [(os.POSIX_SPAWN_OPEN, handle, os.devnull, os.O_RDWR, 0) for handle in range(3)]
+        shell = ["sh", "-c", _BACKGROUND_SCRIPT, "sh", *recorder_command(store, python)]
+        child = os.posix_spawn("/bin/sh", shell, recorder_environment(store, env), file_actions=devnull)
+        os.waitpid(child, 0)
 
 
 def _stub_content(python: str) -> bytes:

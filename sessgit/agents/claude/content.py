@@ -27,7 +27,7 @@ from sessgit.agents.claude.lines import (
 )
 from sessgit.agents.line import Line
 from sessgit.agents.values import DeclinedError, Relation, Said, existing
-from sessgit.model import canonical, ids, long_strings
+from sessgit.model import canonical, ids, json_strings
 from sessgit.model.conversation.content import Call, Change, Piece, Speaker, Words
 from sessgit.model.conversation.turn import Cell, Turn, plausible_count
 from sessgit.model.program_input import Task
@@ -73,7 +73,7 @@ def _separated(body: Sequence[Line]) -> Iterator[tuple[int, Line]]:
     """Yield each line with its number. Two lines that a client glued together, which newer ones still read, have no
     cells, but what they say is shown."""
     for number, line in enumerate(body, start=1):
-        if line.data is None and b'}{"' in line.raw and len(line.raw) <= long_strings.LONGEST_LINE:
+        if line.data is None and b'}{"' in line.raw and len(line.raw) <= json_strings.LONGEST_LINE:
             yield from ((number, ClaudeLine(raw, line.extent, data)) for raw, data in objects_on(line.raw))
         else:
             yield number, line

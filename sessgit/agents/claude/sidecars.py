@@ -31,7 +31,7 @@ from sessgit.agents.claude.writer import as_session
 from sessgit.agents.line import Line, Redact, complete_lines, opened, parse
 from sessgit.agents.values import PLAIN, SUBAGENT, SideFile
 from sessgit.errors import SessgitError
-from sessgit.model import long_strings
+from sessgit.model import json_strings
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, split_lines
@@ -254,7 +254,7 @@ def mentions(lines: Iterable[Line], name: str) -> bool:
 
 
 def _parsed_first(lines: Iterable[bytes]) -> dict[str, Any] | None:
-    return parse(next((raw for raw in lines if len(raw) <= long_strings.LONGEST_LINE), b""))
+    return parse(next((raw for raw in lines if len(raw) <= json_strings.LONGEST_LINE), b""))
 
 
 def _entries(folder: Path, start: str = "") -> list[Path]:

@@ -36,7 +36,7 @@ from sessgit.agents.claude.lines import (
 from sessgit.agents.line import Line, member_reader, parse
 from sessgit.agents.values import NewTurn, Seam, Written
 from sessgit.errors import SessgitError
-from sessgit.model import canonical, ids, json_scan
+from sessgit.model import canonical, ids, json_strings
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.stored_fields import string
@@ -298,7 +298,7 @@ def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
 
 
 def _member(key: str, value: str) -> bytes:
-    return json_scan.encode_string(key) + b":" + (json_scan.encode_string(value) if value else b"null")
+    return json_strings.encode_string(key) + b":" + (json_strings.encode_string(value) if value else b"null")
 
 
 def _up_to_last_result(lines: list[Line]) -> tuple[list[Line], int]:

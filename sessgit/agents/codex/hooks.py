@@ -20,7 +20,7 @@ from typing import Any
 from sessgit.agents import hook_settings
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError
-from sessgit.store.toml_edit import Commented, Key, edited_toml
+from sessgit.store.settings import Commented, Key, edited_toml
 
 _DEFAULT_TIMEOUT, _AT_END = 600, 1
 """Seconds that the client gives a hook, and one of SessionEnd, if the entry names none."""
