@@ -6,7 +6,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from datetime import datetime, timedelta
 from functools import wraps
 from itertools import pairwise
@@ -29,8 +28,6 @@ _MOST = 1 << 31
 _COMPLETIONS = {"ADDRESS": "addresses", "OP": "operations", "REMOTE": "remotes"}
 """By metavar the function of `completion.py` that completes it."""
 _AGO = re.compile(r"([0-9]{1,9})[ .]*(m|h|d|w|min|minutes?|hours?|days?|weeks?)([ .]+ago)?")
-_BY_TYPE = object()
-"""The default of an option that has none of its own: see `_not_given`."""
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -66,8 +63,8 @@ def _spellings(declared: Any) -> list[str]:
 
 def _parameter(metavar: str, settings: dict[str, Any]) -> dict[str, Any]:
     finder = settings.pop("complete", _COMPLETIONS.get(metavar.rstrip(".")))
-    default = ... if settings.pop("required", False) else settings.pop("default", _BY_TYPE)
-    shown = {"metavar": metavar or None, "show_default": default not in (..., _BY_TYPE)}
+    default = ... if settings.pop("required", False) else settings.pop("default", None)
+    shown = {"metavar": metavar or None, "show_default": default not in (..., None)}
     return {"default": default, "autocompletion": finder and _completed_by(finder), **shown, **settings}
 
 
@@ -167,13 +164,13 @@ def command(
     def framed(run: Callable[..., Answer | None]) -> Any:
         own = inspect.signature(run, eval_str=True)
         json = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=JSON, annotation=bool)
-        listed = [*own.parameters.values()][1:] + [json] * (own.return_annotation is not None)
-        parameters = list(map(_with_default, listed))
+        parameters = [*own.parameters.values()][1:] + [json] * (own.return_annotation is not None)
+        empty = {each.name: _not_given(each.annotation) for each in parameters}
 
         @wraps(run)
-        def called(*, as_json: bool = False, **arguments: Any) -> None:
-            values = {**arguments, "as_json": as_json}
-            changed = [each for each in parameters if values[each.name] != each.default.default]
+        def called(**typed: Any) -> None:
+            arguments = {each: empty[each] if value is None else value for each, value in typed.items()}
+            changed = [each for each in parameters if arguments[each.name] != empty[each.name]]
             given = [word for each in changed for word in _spellings(each.default)]
             for word in given:
                 for other in (excludes or {}).get(word, "").split():
@@ -183,10 +180,10 @@ def command(
                 if word in given and other not in given:
                     raise UsageError(f"{word} needs {other}.", f"`sessgit {name} --help` explains both.")
             cli = invocation.read()
-            cli.json, cli.dry_run = as_json, arguments.get("dry_run", False)
+            cli.json, cli.dry_run = arguments.pop("as_json", False), arguments.get("dry_run", False)
             if reads:
                 cli.record_waiting()
-            if needs == "conversations" and not as_json:
+            if needs == "conversations" and not cli.json:
                 cli.check_recorded()
             elif needs != "nothing":
                 cli.check_store()
@@ -200,14 +197,6 @@ def command(
         return called
 
     return framed
-
-
-def _with_default(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return the parameter of a command with the default that its type says, unless its option has one."""
-    declared = copy(parameter.default)
-    if getattr(declared, "default", None) is _BY_TYPE:
-        declared.default = _not_given(parameter.annotation)
-    return parameter.replace(default=declared)
 
 
 def attributes(value: object, *names: str) -> dict[str, object]:
