@@ -33,7 +33,7 @@ from sessgit.agents.claude.lines import parsed
 from sessgit.agents.cutter import folder_files
 from sessgit.branch import fork as forks
 from sessgit.history import search
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.resolve import ForkPoint
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as states

@@ -418,11 +418,11 @@ def figures(folder: Path, seed: int, steps: int, repeated: float) -> Figures:
     index.close()
     result = Figures(len(found.lines), sum(line.author is not None for line in history.main.lines))
     for line, truth in zip(found.lines, history.main.lines, strict=True):
-        edit = line.edited.edit
+        edit = line.edit
         if edit is None:
             continue
-        is_wrong, is_exact = edit.time != truth.author, line.edited.certainty == "exact"
-        what = f"line {line.number} {truth.text!r} is of {truth.author}, not {edit.time} ({line.edited.certainty})"
+        is_wrong, is_exact = edit.time != truth.author, line.certainty == "exact"
+        what = f"line {line.number} {truth.text!r} is of {truth.author}, not {edit.time} ({line.certainty})"
         result += Figures(
             0, 0, is_exact, not is_exact, is_wrong and is_exact, is_wrong and not is_exact, (what,) if is_wrong else ()
         )

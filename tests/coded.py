@@ -19,7 +19,7 @@ from shell import Shell
 from transcripts import BIRTH, Talk
 
 from sessgit.agents.claude import home
-from sessgit.history.code import git
+from sessgit.history import project_git
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import owner
@@ -90,7 +90,7 @@ class Coded:
         path = talk.save(home.project_folder(self.shell.config, talk.file.cwd))
         store = Store(self.shell.store)
         index = Index(store.path, lambda: store)
-        head = git.project_head(folder, os.environ) if live else ""
+        head = project_git.project_head(folder, os.environ) if live else ""
         record(
             Context(index, privacy=Privacy(RecordConfig(granularity))),
             TranscriptSource(path, path.stem, self.shell.config, live=live, head=head),

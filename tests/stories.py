@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 from conversation import Call, Conversation  # noqa: E402 - the folder is no package
 
 from sessgit.agents.claude import home  # noqa: E402
-from sessgit.history.code import git  # noqa: E402
+from sessgit.history import project_git  # noqa: E402
 from sessgit.record.recording import record  # noqa: E402
 from sessgit.record.source import TranscriptSource  # noqa: E402
 from sessgit.store import operations  # noqa: E402
@@ -96,7 +96,7 @@ class World:
         """Brings the store level with a transcript, as the recorder does for a running client."""
         store = Store(self.shell.store)
         index = Index(store.path, lambda: store)
-        head = git.project_head(str(talk.cwd), dict(os.environ)) if live else ""
+        head = project_git.project_head(str(talk.cwd), dict(os.environ)) if live else ""
         source = TranscriptSource(talk.path, talk.session, self.shell.config, live=live, head=head)
         record(Context(index), source)
         index.close()

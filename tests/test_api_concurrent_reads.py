@@ -8,7 +8,7 @@ from plain import Keep
 from programs import Place
 from transcripts import SESSION, Talk
 
-from sessgit.history import views
+from sessgit.history import turn_log
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 
@@ -22,7 +22,7 @@ def test_turns_that_came_after_the_tip_was_asked_for(store: stores.Store, index:
     keep(talk.turns("two"))
     index.sync()
     rows = index.turns(SESSION)
-    read = [views.read_turn(store, before.tip, row) for row in rows]
+    read = [turn_log.read_turn(store, before.tip, row) for row in rows]
     assert [(turn.prompt, turn.answer) for turn in read] == [("one", "About one."), ("two", "About two.")]
 
 

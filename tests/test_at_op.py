@@ -24,7 +24,7 @@ from transcripts import BIRTH, SESSION, Talk
 from sessgit.branch import archive, delete, edit, fork, undo
 from sessgit.cli import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
-from sessgit.history import at_operation, fork_point, resolve
+from sessgit.history import at_operation, resolve
 from sessgit.history.resolve import CallerContext
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
@@ -130,7 +130,7 @@ class World:
 
     def fork(self, session: str, turn: int) -> Operation:
         found = self.target(session, turn)
-        point = fork_point.fork_point(Context(self.index), found)
+        point = resolve.fork_point(Context(self.index), found)
         new = f"f{next(self.numbers):07d}-0000-4000-8000-{'f' * 12}"
         fork.fork_session(self.store, found.state, point, fork.ForkPlan(new, "", self.now, None))
         self.index.sync()

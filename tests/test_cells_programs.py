@@ -14,7 +14,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.cli.commands import cells as pages
-from sessgit.history import views
+from sessgit.history import turn_log
 from sessgit.history.cells import NO_DETAIL, Node
 from sessgit.model.conversation.session import Budget, Session, Unified
 from sessgit.model.conversation.turn import Cell, Tokens
@@ -152,6 +152,6 @@ def test_a_call_of_a_model_that_a_program_made_has_an_outcome() -> None:
 def test_what_a_program_says_that_it_cost_counts_where_that_is_more() -> None:
     said = Unified(budget=Budget(cost_usd=0.5))
     tokens = {"claude-opus-4-8": Tokens(1_000_000, 0, 0, 0)}
-    assert views.session_cost(Session("a", "a", unified=said), {}) == 0.5
+    assert turn_log.session_cost(Session("a", "a", unified=said), {}) == 0.5
     used = Session("a", "a", tokens=tokens)
-    assert views.session_cost(replace(used, unified=said), {}) == views.session_cost(used, {})
+    assert turn_log.session_cost(replace(used, unified=said), {}) == turn_log.session_cost(used, {})

@@ -19,7 +19,7 @@ from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
 from sessgit.cli.commands import diff as page
-from sessgit.history.code import difference
+from sessgit.history import code_comparison
 
 ONE, TWO = SESSION, OTHER
 THIRD = "00000000-0000-4000-8000-000000000003"
@@ -321,8 +321,8 @@ def test_files_and_lines_are_those_of_git(a: dict[str, str], b: dict[str, str]) 
     """Names of any kind; the files that are named, and no others, are what is not the same in both."""
     with tempfile.TemporaryDirectory() as folder:
         old, new = (_commit(Path(folder), tree) for tree in (a, b))
-        found = difference._changed_files(folder, os.environ, old, new)
-        assert difference._changed_files(folder, os.environ, new, new) == ()
+        found = code_comparison._changed_files(folder, os.environ, old, new)
+        assert code_comparison._changed_files(folder, os.environ, new, new) == ()
     before = {file.old or file.path for file in found if file.status != "A"}
     after = {file.path for file in found if file.status != "D"}
     assert before == {name for name in a if b.get(name) != a[name]}

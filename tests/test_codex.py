@@ -25,7 +25,7 @@ from transcripts import SESSION
 
 from sessgit.agents import processes
 from sessgit.branch.restore import rebuild_file
-from sessgit.check import transcript_checks
+from sessgit.check import session_checks
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, recorder_state
@@ -282,7 +282,7 @@ def test_a_rollout_that_is_cut_anywhere_is_restored(data: st.DataObject) -> None
         store = Store(Path(folder) / "store")
         if store.ref(layout.head_ref(THREAD)):
             assert rebuild_file(store, THREAD).data == written
-            report, _, _ = transcript_checks.check(store, THREAD, store.branches(THREAD), deep=True)
+            report, _, _ = session_checks.check_transcript(store, THREAD, store.branches(THREAD), deep=True)
             assert report.findings == []
         else:
             assert not written.count(b"\n")

@@ -18,7 +18,7 @@ from sessgit.branch import fork as forks
 from sessgit.branch import merge as merges
 from sessgit.branch.merge_plan import MergeRequest
 from sessgit.errors import ConflictError, NotFoundError
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.resolve import ForkPoint
 from sessgit.store import layout, maintenance, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index

@@ -20,7 +20,7 @@ from sessgit.agents.claude import writer as transcript
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import export
 from sessgit.history.export import ExportChoice
-from sessgit.history.views import read_pieces
+from sessgit.history.turn_log import read_pieces
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores

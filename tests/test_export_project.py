@@ -10,7 +10,7 @@ from shell import Done, Shell
 from test_tree import LEFT, LEXER, PARSER, PRICE, TRIE, UPLOAD, beginning
 from transcripts import OTHER, SESSION
 
-from sessgit.history import log
+from sessgit.history import turn_log
 from sessgit.store.index import Branch, Index
 
 SHARE = "It contains what tools read and printed: check it before you share it.\n"
@@ -146,12 +146,12 @@ def test_what_cannot_be_exported(family: Shell, arguments: tuple[str, ...], code
 def test_the_pages_of_a_family_read_it_once(family: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the time for hundreds of forks would grow with their square."""
     read = list[str]()
-    session_family = log.session_family
+    session_family = turn_log.session_family
 
     def counted(index: Index, branch: Branch) -> list[tuple[Branch, int]]:
         read.append(branch.name)
         return session_family(index, branch)
 
-    monkeypatch.setattr(log, "session_family", counted)
+    monkeypatch.setattr(turn_log, "session_family", counted)
     family.out("export", "html", "--project", "-o", "pages")
     assert sorted(read) == sorted([UPLOAD, PARSER])

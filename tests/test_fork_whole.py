@@ -17,7 +17,7 @@ from sessgit.agents.claude import home
 from sessgit.branch import fork as forks
 from sessgit.branch import restore
 from sessgit.branch.fork import ForkPlan
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.resolve import ForkPoint
 from sessgit.store import refs
 from sessgit.store.store import Store
 

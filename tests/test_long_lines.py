@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 from sessgit import agents
 from sessgit.branch import restore
-from sessgit.history.fulltext_update import TurnTexts
+from sessgit.history.search import TurnTexts
 from sessgit.store.context import Homes
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource

@@ -18,7 +18,7 @@ from shell import Shell
 
 from sessgit import agents
 from sessgit.agents.claude import home
-from sessgit.history import fulltext_update, ls
+from sessgit.history import ls, search
 
 PARSER, LEXER, UPLOAD, ELSEWHERE, HEADLESS = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
@@ -314,7 +314,7 @@ def test_a_search_that_may_lack_something_says_so(sessgit: Shell, monkeypatch: p
         raise sqlite3.OperationalError("database or disk is full")
 
     (sessgit.store / "text.sqlite3").unlink()
-    monkeypatch.setattr(fulltext_update, "update_fulltext", refuse)
+    monkeypatch.setattr(search, "add_new_turns", refuse)
     done = sessgit("ls", "--search", "tokenizer")
     assert done.out == "0 of 3 conversations match. All projects: --all\n"
     assert done.err == "(the full-text index is behind: database or disk is full)\n"

@@ -17,8 +17,8 @@ from sessgit.agents.claude import programs as agent_programs
 from sessgit.agents.line import Opened
 from sessgit.api import writer
 from sessgit.errors import UsageError
+from sessgit.history import project_git
 from sessgit.history.cells import read_turns
-from sessgit.history.code import git
 from sessgit.store import refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -255,11 +255,12 @@ def test_git_that_does_not_answer(repository: Path, tmp_path: Path, monkeypatch:
     slow.chmod(0o755)
     env = {"PATH": f"{slow.parent}:/usr/bin:/bin"}
     monkeypatch.setenv("PATH", env["PATH"])
-    monkeypatch.setattr(git, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(project_git, "_TIMEOUT", 0.05)
     started = time.monotonic()
-    assert git.project_head(str(repository), env) == ""
-    with git.project_head_in_background(str(repository), env):
+    assert project_git.project_head(str(repository), env) == ""
+    with project_git.project_head_in_background(str(repository), env):
         pass
     assert time.monotonic() - started < 30
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert git.project_head(str(repository), {"PATH": str(tmp_path)}) == git.project_head("/nowhere", env) == ""
+    assert project_git.project_head(str(repository), {"PATH": str(tmp_path)}) == ""
+    assert project_git.project_head("/nowhere", env) == ""

@@ -14,8 +14,7 @@ from transcripts import OTHER, Talk
 from sessgit.branch import edit
 from sessgit.branch import fork as forks
 from sessgit.errors import UsageError
-from sessgit.history.fork_point import ForkPoint
-from sessgit.history.resolve import CallerContext, ResolvedTarget
+from sessgit.history.resolve import CallerContext, ForkPoint, ResolvedTarget
 from sessgit.store import refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index

@@ -12,7 +12,7 @@ from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import fork, restore
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.resolve import ForkPoint
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

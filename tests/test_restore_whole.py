@@ -331,7 +331,8 @@ def test_a_place_that_is_not_known(store: Store, keep: Keep, claude: Path, tmp_p
     keep(Talk(cwd="").turns("one").save(tmp_path), final=True)
     with pytest.raises(Exception, match="the place of"):
         restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
-    assert client_files.transcript_place(claude_homes(tmp_path), Session(SESSION, SESSION)) is None
+    place = client_files.transcript_place(claude_homes(tmp_path), Session(SESSION, SESSION), store.paths)
+    assert place is None
 
 
 def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.errors import UsageError
-from sessgit.history import fulltext_update, search
+from sessgit.history import search
 from sessgit.history.search import SearchScope
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
@@ -275,7 +275,7 @@ def test_what_a_tool_printed_in_colours_is_found(sessgit: Shell) -> None:
 def test_an_import_leaves_nothing_to_index(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index, text = Index(sessgit.store, lambda: store), TextIndex(sessgit.store)
-    assert fulltext_update.is_up_to_date(index, text)
+    assert search.is_up_to_date(index, text)
     index.close()
     text.close()
 
@@ -288,7 +288,7 @@ def test_the_recorder_leaves_nothing_to_index(sessgit: Shell) -> None:
     text = TextIndex(sessgit.store)
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    assert fulltext_update.is_up_to_date(index, text)
+    assert search.is_up_to_date(index, text)
     index.close()
     text.close()
     assert addresses(sessgit, "alpha") == ["c@1"]

@@ -16,7 +16,7 @@ from strategies import REDACTED, SECRET
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import StoreError
-from sessgit.history import fulltext_update, search
+from sessgit.history import search
 from sessgit.history.search import SearchScope
 from sessgit.recorder import drain as in_background
 from sessgit.store import layout
@@ -237,12 +237,12 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
 _FOLLOW = """
 import os, signal, sys
 from pathlib import Path
-from sessgit.history import fulltext_update
+from sessgit.history import search
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 from sessgit.store.fulltext import TextIndex
 
-fulltext_update._BATCH_SIZE = 300
+search._BATCH_SIZE = 300
 path, after = Path(sys.argv[1]), int(sys.argv[2])
 store = Store(path)
 index = Index(path, lambda: store)
@@ -258,7 +258,7 @@ def counted(*arguments):
 TextIndex.add = counted
 index.sync()
 text = TextIndex(path)
-assert fulltext_update.update_fulltext(index, text)
+assert search.add_new_turns(index, text)
 """
 
 
@@ -290,18 +290,18 @@ def test_who_finds_it_locked_leaves_it_or_says_so(keep: Keep, index: Index, stor
     other = TextIndex(store.path)
     with other.writing():
         in_background.update_fulltext(index, 5.0)
-    assert not fulltext_update.is_up_to_date(index, other)
+    assert not search.is_up_to_date(index, other)
     in_background.update_fulltext(index, 5.0)
-    assert fulltext_update.is_up_to_date(index, other)
+    assert search.is_up_to_date(index, other)
     other.close()
 
 
 def test_a_short_time_is_kept_to(keep: Keep, index: Index, store: Store, tmp_path: Path) -> None:
     keep(Talk().turns("alpha"))
     text = TextIndex(store.path)
-    assert not fulltext_update.update_fulltext(index, text, seconds=0.0)
-    assert fulltext_update.update_fulltext(index, text)
-    assert fulltext_update.is_up_to_date(index, text)
+    assert not search.add_new_turns(index, text, seconds=0.0)
+    assert search.add_new_turns(index, text)
+    assert search.is_up_to_date(index, text)
     text.close()
 
 
@@ -323,8 +323,8 @@ def parts(store: Store) -> int:
 def test_where_much_comes_at_once_parts_are_joined_at_the_end(
     keep: Keep, places: Places, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fulltext_update, "_BATCH_SIZE", 1)
-    monkeypatch.setattr(fulltext_update, "_BULK_TURNS", 2)
+    monkeypatch.setattr(search, "_BATCH_SIZE", 1)
+    monkeypatch.setattr(search, "_BULK_TURNS", 2)
     keep(Talk(OTHER).turns("alpha"))
     talk = Talk().turns(*(f"alpha {number}" for number in range(7)))
     keep(talk)
@@ -334,7 +334,7 @@ def test_where_much_comes_at_once_parts_are_joined_at_the_end(
     keep(talk.turns("one more"))
     assert len(places("more")) == 1
     assert config(store) == {"automerge": 4, "crisismerge": 16}
-    monkeypatch.setattr(fulltext_update, "_PARTS_BEFORE_MERGE", 2)
+    monkeypatch.setattr(search, "_PARTS_BEFORE_MERGE", 2)
     keep(talk.turns("alpha and", "beta"))
     assert len(places("beta")) == 1
     assert parts(store) == 1

@@ -16,7 +16,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.history.code.git import Head
+from sessgit.history.project_git import Head
 from sessgit.replay.bisect import bisect_worktree
 from sessgit.store import layout, tempdirs
 from sessgit.store.layout import StorePaths

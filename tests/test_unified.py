@@ -27,7 +27,7 @@ from sessgit.api.program_state import StateRequest
 from sessgit.branch import fork as forks
 from sessgit.branch import undo as undoing
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import fork_point
+from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import merge_decisions
 from sessgit.model.conversation import session as sessions
@@ -252,7 +252,7 @@ def test_a_rewind_carries_it_over(store: Store, index: Index, keep: Keep) -> Non
 
 def _forked(store: Store, index: Index, turn: int, session: str) -> Session:
     index.sync()
-    point = fork_point.fork_point(Context(index), ResolvedTarget(head(index), turn))
+    point = resolve.fork_point(Context(index), ResolvedTarget(head(index), turn))
     return forks.fork_session(store, head(index).state, point, forks.ForkPlan(session, "", NOW, None)).state
 
 

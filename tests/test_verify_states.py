@@ -11,8 +11,8 @@ import pytest
 from damaging import Recorded
 from transcripts import OTHER, SESSION
 
-from sessgit.check import stored_forms
-from sessgit.check.stored_forms import Report
+from sessgit.check import session_checks
+from sessgit.check.session_checks import Report
 from sessgit.model import canonical
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -31,7 +31,7 @@ def told(kept: Recorded, data: bytes) -> list[str]:
     """What is found of the head's state where it is this one."""
     commit = kept.remade(files={"session.json": data})
     report = Report(SESSION)
-    stored_forms.read_state(kept.store, commit, SESSION, report)
+    session_checks.read_state(kept.store, commit, SESSION, report)
     assert {one.kind for one in report.findings} <= {"state"}
     return [one.what for one in report.findings]
 

@@ -21,8 +21,8 @@ from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
-from sessgit.history.code import git
-from sessgit.history.code.git import Head
+from sessgit.history import project_git
+from sessgit.history.project_git import Head
 
 FIRST = "f0000001-0000-4000-8000-ffffffffffff"
 
@@ -348,19 +348,19 @@ def test_git_is_missing(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_store_of_another_machine_leads_git_nowhere() -> None:
     for folder in ("", "relative", "/nowhere/at/all", "/\0", "/\ud800", "/" + "x" * 5000, os.devnull):
         with pytest.raises(SessgitError):
-            git.find_checkout(folder, os.environ)
+            project_git.find_checkout(folder, os.environ)
 
 
 @given(st.sampled_from(["a" * 40, "0" * 64]), st.from_regex(r"[^\s]{1,20}", fullmatch=True), st.booleans())
 def test_what_is_noted_is_read_back(commit: str, branch: str, dirty: bool) -> None:
     noted = f"{commit} ({branch}{', dirty' if dirty else ''})"
-    assert git.parse_head(noted) == Head(commit, branch if branch != "(detached)" else "", dirty)
+    assert project_git.parse_head(noted) == Head(commit, branch if branch != "(detached)" else "", dirty)
 
 
 @given(st.text())
 def test_what_is_no_head_is_none(text: str) -> None:
-    assert git.parse_head(text) is None
-    assert git.parse_head(f"--output=x ({text})") is None
+    assert project_git.parse_head(text) is None
+    assert project_git.parse_head(f"--output=x ({text})") is None
 
 
 def test_a_branch_in_the_worktree(coded: Coded) -> None:

@@ -16,7 +16,7 @@ from sessgit.api import documents
 from sessgit.errors import SessgitError
 from sessgit.history import cell_graph
 from sessgit.history.cell_graph import Graph
-from sessgit.history.views import read_turn, total_tokens
+from sessgit.history.turn_log import read_turn, total_tokens
 from sessgit.model import canonical, dependency_graph
 from sessgit.store.context import Context
 from sessgit.store.index import Branch

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sessgit import agents
-from sessgit.history import session_totals, show
+from sessgit.history import show
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import Node
-from sessgit.history.session_totals import SessionTotals, activation_json, budget_json
-from sessgit.history.views import Prices, read_pieces
+from sessgit.history.show import SessionTotals, activation_json, budget_json
+from sessgit.history.turn_log import Prices, read_pieces
 from sessgit.model import canonical, dependency_graph
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -28,13 +28,13 @@ INDEX_PATH = "cells/index.json"
 def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[str, Any]:
     """Return the whole state as one document; reads every turn."""
     state, own = branch.state, branch.state.unified
-    rows, kept = context.index.turns(branch.name), session_totals.imported_state(context.store, branch)
+    rows, kept = context.index.turns(branch.name), show.imported_state(context.store, branch)
     totals = SessionTotals(agents.of(state), kept.turns if kept else 0)
     for row in rows:
         totals.add(row, *read_pieces(context.store, branch, row))
     budget, created = budget_json(state, totals.recursive, overrides), canonical.seconds(state.created) or 0.0
     files = {path: file.as_json() for path, file in totals.files.items()}
-    inherited = {} if kept else session_totals.inherited_files(context, branch, rows)
+    inherited = {} if kept else show.inherited_files(context, branch, rows)
     document: dict[str, Any] = {
         "metadata": {
             "session_id": branch.session,
@@ -47,7 +47,7 @@ def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[
         },
         "activation": activation_json(state),
         "context": {
-            "files": session_totals.merged_files(inherited, files),
+            "files": show.merged_files(inherited, files),
             "tool_outputs": totals.outputs,
             "working_memory": canonical.bounded(dict(own.working_memory)),
         },

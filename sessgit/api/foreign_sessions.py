@@ -29,7 +29,7 @@ from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
 from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.session_files import SOURCE
-from sessgit.history.views import body_of
+from sessgit.history.turn_log import body_of
 from sessgit.model import canonical, humanize, ids, prices
 from sessgit.model import pad as pads
 from sessgit.model.conversation import session as sessions

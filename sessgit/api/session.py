@@ -17,9 +17,9 @@ from sessgit.api.writer import LOCK_TIMEOUT, Writer
 from sessgit.branch import edit as edits
 from sessgit.branch import fork as forks
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history import client_files, fork_point
+from sessgit.history import client_files, resolve
 from sessgit.history.cells import read_turns
-from sessgit.history.views import read_pieces, read_turn
+from sessgit.history.turn_log import read_pieces, read_turn
 from sessgit.model import dependency_graph, program_input
 from sessgit.model.conversation.content import Words
 from sessgit.model.conversation.session import Session as SessionState
@@ -519,7 +519,7 @@ def fork_session(store: OpenStore, address: str, at: int | str | None = None, na
         target = store.target(address, None if at is None else str(at))
         if name:
             edits.check_name_free(store.context.index, check_name(name), "", target.state.project)
-        point = fork_point.fork_point(store.context, target)
+        point = resolve.fork_point(store.context, target)
         plan = forks.ForkPlan(str(uuid.uuid4()), name, store.context.now(), store.homes)
         fork = forks.fork_session(store.context.store, target.state, point, plan)
         store.context.index.sync(fork.state.id)

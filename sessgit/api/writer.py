@@ -27,8 +27,7 @@ from sessgit.api.values import Cell, State
 from sessgit.branch.restore import append_missing_turns, restore_session
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history import cells as recorded_cells
-from sessgit.history import client_files, program_lines
-from sessgit.history.code import git
+from sessgit.history import client_files, project_git, turn_log
 from sessgit.model import canonical, dependency_graph, program_input
 from sessgit.model.ids import cell_id
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Step, Task, ToolCall
@@ -145,7 +144,7 @@ class Writer:
         # The end of a session has no HEAD of the project, which git looks up while a turn is recorded.
         has_head = not final and self.project and project.project_key(self.project) != self.project
         env = self.context.env
-        looking = git.project_head_in_background(self.project, env) if has_head else nullcontext("")
+        looking = project_git.project_head_in_background(self.project, env) if has_head else nullcontext("")
         with self._session_lock(), looking as head:
             if not self.end.read():
                 return 0
@@ -493,7 +492,7 @@ class Writer:
     def _outside_cells(self) -> dict[str, bool]:
         """Return all cells outside the transcript, and whether each has a result."""
         store, path = self.context.store, self.outside.path
-        recorded = program_lines.files(store, self.branch().tip).values()
+        recorded = turn_log.program_line_files(store, self.branch().tip).values()
         data = [*(store.repo.blob(oid) for oid, _ in recorded), path.read_bytes() if path.exists() else b""]
         out = dict[str, bool]()
         for line in self.agent.parsed(line for part in data for line in part.split(b"\n") if line):
@@ -504,7 +503,7 @@ class Writer:
 
     def _pending_outside(self) -> list[Task]:
         """Return the cells of the last turn outside the transcript that have no result."""
-        if not self.outside.read() and not program_lines.files(self.context.store, self.branch().tip):
+        if not self.outside.read() and not turn_log.program_line_files(self.context.store, self.branch().tip):
             return []
         waiting, has_result = self.outside.pending, self._outside_cells()
         recorded = [task for task in self._recorded_pending() if not has_result.get(task.id, True)]

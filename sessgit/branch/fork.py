@@ -17,10 +17,10 @@ from sessgit.agents.values import SideFile, Written
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history import pad_lists, program_lines, session_files
+from sessgit.history import pad_lists, session_files, turn_log
 from sessgit.history.client_files import check_folder, client_place, transcript_place
-from sessgit.history.fork_point import PROMPT, ForkPoint
 from sessgit.history.reassemble import lines_of_turns
+from sessgit.history.resolve import PROMPT, ForkPoint
 from sessgit.model import canonical, humanize
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
@@ -227,11 +227,11 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
             folder_files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), named
         )
         changes[layout.turn_folder(point.turn)] = (tree, True)
-        if added := program_lines.lines(store, _present_tip(store, point), cut.key):
+        if added := turn_log.program_lines(store, _present_tip(store, point), cut.key):
             end = cut.body[-1].time
             data = b"".join(line.raw + b"\n" for line in cut.agent.parsed(added) if line.time < end)
             if data:
-                changes[f"{layout.PAD}/{program_lines.file_name(cut.key)}"] = (store.repo.write_blob(data), False)
+                changes[f"{layout.PAD}/{turn_log.program_file_name(cut.key)}"] = (store.repo.write_blob(data), False)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *messages.usage_trailers(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     time = int(plan.now)

@@ -36,9 +36,9 @@ from sessgit.branch.merge_plan import (
 )
 from sessgit.branch.restore import write_copy
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
-from sessgit.history import client_files, fork_point, reassemble
+from sessgit.history import client_files, reassemble, resolve
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.history.views import Prices, read_turn, sum_tokens
+from sessgit.history.turn_log import Prices, read_turn, sum_tokens
 from sessgit.model import canonical, humanize, ids, merge_decisions, prices
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
@@ -184,7 +184,7 @@ def _locked_target(context: Context, ours: ResolvedTarget, new: NewSession | Non
         if new is not None:
             delete_unfinished(store, context.homes, context.now())
             stack.enter_context(creation_in_progress(store, new.id))
-            point = fork_point.fork_point(context, replace(ours, turn=None))
+            point = resolve.fork_point(context, replace(ours, turn=None))
             plan = forks.ForkPlan(new.id, new.name, context.now(), context.homes, whole_pad=True)
             fork, session = forks.fork_session(store, ours.state, point, plan), new.id
         stack.enter_context(file_append.writable_session(store.paths, session))

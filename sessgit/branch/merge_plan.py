@@ -12,10 +12,10 @@ from typing import Any, Literal
 from sessgit import agents
 from sessgit.branch.edit import MOST_LABELS
 from sessgit.errors import ConflictError, NotFoundError, UsageError
-from sessgit.history import pad_lists, program_lines, session_files, shared_turns
+from sessgit.history import diff, pad_lists, session_files, turn_log
+from sessgit.history.diff import is_same_turn
 from sessgit.history.resolve import ResolvedTarget, row_of
-from sessgit.history.shared_turns import is_same_turn
-from sessgit.history.views import turn_gists
+from sessgit.history.turn_log import turn_gists
 from sessgit.model import canonical, humanize, ids, merge_decisions
 from sessgit.model import pad as pads
 from sessgit.model.conversation import session as sessions
@@ -114,7 +114,7 @@ def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None
     our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
     both = our_history.keys() & their_history.keys()
     newest = both - {parent for commit in both for parent in our_history[commit]}
-    base = shared_turns.newest_commit(store, newest)
+    base = diff.newest_commit(store, newest)
     known = _count_reached(rows, our_history)
     new = [row for row in rows[known:] if row.trailer("Origin").partition("@")[0] != ours.name]  # not copied from ours
     lacking = [row for row in new if row.turn not in pairs]
@@ -261,7 +261,7 @@ def _entry_summary(entry: Entry) -> str:
 def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
     """Return the files of a scratchpad; not those of programs' cells, which belong to turns."""
     files = store.files(commit, layout.PAD).items()
-    return {name: file for name, file in files if not program_lines.is_file(name)}
+    return {name: file for name, file in files if not turn_log.is_program_file(name)}
 
 
 def _pad_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:

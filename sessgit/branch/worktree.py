@@ -14,10 +14,10 @@ from pathlib import Path
 from sessgit.branch.fork import ForkPlan, ForkResult, fork_session
 from sessgit.branch.undo import UndoResult
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
+from sessgit.history import project_git
 from sessgit.history.client_files import LocalPath
-from sessgit.history.code import git
-from sessgit.history.code.git import Env, Head
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.project_git import Env, Head
+from sessgit.history.resolve import ForkPoint
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.store import layout, project, refs
@@ -50,9 +50,9 @@ def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: En
     NotFoundError where the project or the commit is gone, ConflictError where something is at the path or the new
     branch exists, UsageError for a name that git does not take for a branch.
     """
-    checkout = git.find_checkout(folder, env)
+    checkout = project_git.find_checkout(folder, env)
     short = head.commit[:8]
-    if not git.has_object(checkout.top, env, f"{head.commit}^{{commit}}"):
+    if not project_git.has_object(checkout.top, env, f"{head.commit}^{{commit}}"):
         raise NotFoundError(
             f"the project's commit {short} is not in {checkout.top}",
             "`git fetch` brings it if another clone still has it. Without --worktree, the fork needs no commit.",
@@ -64,9 +64,9 @@ def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: En
         main = main if (main / ".git").exists() else Path(checkout.top)
         path = main.parent / f"{main.name}-{name}"
     _check_path_free(path)
-    is_there = checkout.inner and git.has_object(checkout.top, env, f"{head.commit}:{checkout.inner}/")
+    is_there = checkout.inner and project_git.has_object(checkout.top, env, f"{head.commit}:{checkout.inner}/")
     inner = path / checkout.inner if is_there else path
-    has_submodules = git.has_object(checkout.top, env, f"{head.commit}:.gitmodules")
+    has_submodules = project_git.has_object(checkout.top, env, f"{head.commit}:.gitmodules")
     return Worktree(checkout.top, path, str(inner), head, has_submodules, branch)
 
 
@@ -74,7 +74,7 @@ def make_worktree(planned: Worktree, env: Env) -> None:
     """Make the worktree, on its new branch or with HEAD detached. If git fails, nothing of it is left."""
     on = ("-b", planned.branch) if planned.branch else ("--detach",)
     try:
-        git.run_change(
+        project_git.run_change(
             planned.source, env, "worktree", "add", "--quiet", *on, *_add_arguments(planned), planned.head.commit
         )
     except KeyboardInterrupt:
@@ -85,9 +85,9 @@ def make_worktree(planned: Worktree, env: Env) -> None:
 
 def remove_worktree(planned: Worktree, env: Env) -> None:
     """Remove the worktree that `make_worktree` has just made, and its branch."""
-    git.run_change(planned.source, env, "worktree", "remove", "--force", *_add_arguments(planned))
+    project_git.run_change(planned.source, env, "worktree", "remove", "--force", *_add_arguments(planned))
     if planned.branch:
-        git.run_change(planned.source, env, "branch", "--quiet", "-D", "--", planned.branch)
+        project_git.run_change(planned.source, env, "branch", "--quiet", "-D", "--", planned.branch)
 
 
 def fork_into_worktree(
@@ -129,12 +129,12 @@ def _add_arguments(planned: Worktree) -> tuple[str, str]:
 def _check_branch(top: str, name: str, env: Env) -> None:
     """Raise UsageError if git takes the name for no branch, ConflictError if the branch exists."""
     try:
-        git.read_output(top, env, "check-ref-format", "--branch", name)
+        project_git.read_output(top, env, "check-ref-format", "--branch", name)
     except SessgitError as error:
         raise UsageError(
             f"“{name}” is not a valid name for a branch.", "Choose another with `--branch NAME`."
         ) from error
-    if git.has_object(top, env, f"refs/heads/{name}"):
+    if project_git.has_object(top, env, f"refs/heads/{name}"):
         raise ConflictError(f"the project already has a branch {name}", "Choose another with `--branch NAME`.")
 
 

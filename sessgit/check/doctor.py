@@ -24,7 +24,7 @@ from sessgit import __version__, agents
 from sessgit.agents import Client, hook_settings
 from sessgit.branch import lost_refs
 from sessgit.branch import merge as merges
-from sessgit.check import gc, lost_objects, status, store_checks
+from sessgit.check import gc, repair, status, store_checks
 from sessgit.check.store_checks import FIX
 from sessgit.errors import ConflictError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import canonical, humanize, ids
@@ -72,13 +72,13 @@ _MOST_SIZE = 1.5
 """Bytes of the store per byte of transcripts above which packing helps."""
 _MOST_PACKS = 50
 _MOST_NAMED = 20
-OLDEST_GIT = (2, 30)
+_OLDEST_GIT = (2, 30)
 _INSTALL = "Install git 2.30 or later."
 _MOST_SESSIONS = 40
 """Sessions whose client's version is looked at."""
 _LITTLE = 1 << 30
 _AHEAD = 86_400.0
-_VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Diagnosis:
         return is_sound(self.findings)
 
 
-def diagnose(context: DoctorContext, *, fix: bool = False) -> Diagnosis:
+def diagnose(context: DoctorContext, *, fix: bool) -> Diagnosis:
     """Return all findings; with `fix`, those that remain after every fix was tried."""
     findings = sorted_by_severity(_findings(context))
     fixed = list[Fixed]()
@@ -472,7 +472,7 @@ def _unreadable_sessions(context: DoctorContext, index: Index) -> Iterator[Findi
 
 
 def _restore_sessions(context: DoctorContext, index: Index, sessions: Sequence[str]) -> str:
-    searches = [lost_objects.restore_objects(context.of_store(index), session) for session in sessions]
+    searches = [repair.restore_objects(context.of_store(index), session) for session in sessions]
     count, incomplete = (sum(one.restored.total() for one in searches), sum(bool(one.lost) for one in searches))
     store_checks.reread(index)
     if not count and not incomplete:
@@ -559,7 +559,7 @@ def _leftovers(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _unfinished(context: DoctorContext, index: Index) -> Iterator[Finding]:
-    """Return findings for lost refs, and for merges that a kill or a power loss merges."""
+    """Return findings for lost refs, and for merges that a kill or a power loss interrupted."""
     store, state = index.open_store(), context.paths.state
     yield from store_checks.check_refs(store, index)
     if sessions := merges.unfinished_sessions(store):
@@ -616,7 +616,7 @@ def client_versions(context: DoctorContext) -> list[str]:
     names = [outline.name for outline in context.index.outlines()[:_MOST_SESSIONS]]
     states = [branch.state for branch in context.index.branches_named(names)]
     versions = {canonical.one_line(one.agent_version, 40) for one in states if one.agent_version}
-    return sorted(versions, key=_order, reverse=True)
+    return sorted(versions, key=status.version_order, reverse=True)
 
 
 def _git(context: DoctorContext) -> Iterator[Finding]:
@@ -624,7 +624,7 @@ def _git(context: DoctorContext) -> Iterator[Finding]:
     if not version:
         yield Finding("damage", "git", "git", "git is missing: nothing can be packed, pulled or pushed", _INSTALL)
         return
-    if _order(version)[:2] < OLDEST_GIT:
+    if status.version_order(version) < _OLDEST_GIT:
         yield Finding("wrong", "git", "git", f"git {version} is too old", _INSTALL)
     if context.error and not _is_explained(context):
         what = f"cannot open the store: {context.error}"
@@ -680,8 +680,3 @@ def _remotes(context: DoctorContext) -> Iterator[Finding]:
             what = f"the remote {remote.name} is gone: there is nothing at {remote.shown}"
             hint = f"`sessgit remote remove {remote.name}`, or restore it."
             yield Finding("wrong", "remotes", remote.name, what, hint)
-
-
-def _order(version: str) -> tuple[int, ...]:
-    parts = _VERSION.match(version)
-    return tuple(int(part.lstrip(".")) for part in parts.groups("0")) if parts else (0, 0, 0)

@@ -17,7 +17,7 @@ from sessgit.agents import Transcript
 from sessgit.agents.line import Line, Reader, opened
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve, session_files
-from sessgit.history.views import body_of
+from sessgit.history.turn_log import body_of
 from sessgit.model.frozen import frozen
 from sessgit.record import catch_up, import_files, privacy, program_turns
 from sessgit.store import layout, project, recorder_state, refs

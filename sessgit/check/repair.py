@@ -8,9 +8,12 @@ Nothing recorded is changed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sessgit import agents
@@ -18,7 +21,7 @@ from sessgit.agents import agent_files, line
 from sessgit.agents.values import Mend, Mended
 from sessgit.branch import lost_refs, sidecars
 from sessgit.branch.sidecars import WrittenFile
-from sessgit.check import commit_checks, lost_objects
+from sessgit.check import session_checks, store_checks, verify
 from sessgit.errors import DamageError, SessgitError, StoreError, UnreadableError
 from sessgit.history import pad_lists, reassemble, session_files
 from sessgit.history.client_files import transcript_place
@@ -28,13 +31,29 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
 from sessgit.model.frozen import frozen
-from sessgit.record import commits, fork_detection, privacy
+from sessgit.record import commits, fork_detection, import_files, privacy
+from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store import layout, locks, operations, recorder_state, refs
+from sessgit.store import (
+    layout,
+    locks,
+    maintenance,
+    object_scan,
+    operations,
+    recorder_state,
+    refs,
+    remotes,
+    tempdirs,
+)
+from sessgit.store import store as stores
 from sessgit.store.context import Context
+from sessgit.store.index import Index
+from sessgit.store.object_scan import GitObject
 from sessgit.store.operations import Move
+from sessgit.store.private_files import path_exists
 from sessgit.store.remotes import Connection
+from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
 
 _WAIT = 30.0
@@ -103,7 +122,7 @@ def repair(
     count = 0 if dry_run else lost_refs.restore_lost(store, session)
     if count:
         context.index.sync()
-    search = lost_objects.restore_objects(context, session, links, copy, dry_run=dry_run)
+    search = restore_objects(context, session, links, copy, dry_run=dry_run)
     if search.restored and not dry_run:
         count += lost_refs.restore_lost(store, session)  # what they held may be there again
         context.index.sync()
@@ -121,7 +140,7 @@ def repair(
         head = "" if dry_run else _record_again(context, branch, path)
         if dry_run or head:
             return Repaired(branch, store.state(head).turns if head else 0, refs=count, rerecorded=True)
-    return _repair_lines(context, branch_to_repair(store, branch), new_id, result, dry_run=dry_run)
+    return _repair_lines(context, _branch_to_repair(store, branch), new_id, result, dry_run=dry_run)
 
 
 # A branch that cannot be read
@@ -145,7 +164,7 @@ def _is_unreadable(store: Store, branch: str) -> bool:
 
 def _usable_transcript(context: Context, branch: str) -> Path | None:
     """Return the file from which a head can be recorded again, if it holds a prompt."""
-    path = None if layout.is_side_branch(branch) else lost_objects.find_transcript(context, Session(branch, branch))
+    path = None if layout.is_side_branch(branch) else _find_transcript(context, Session(branch, branch))
     with suppress(OSError, SessgitError):
         return path if path is not None and fork_detection.first_prompt(path) else None
     return None
@@ -186,15 +205,12 @@ def _keep_intact_commit(store: Store, session: str, tip: str) -> None:
     """Keep for undo the last intact commit before an unreadable tip: git packs nothing while a ref leads to a missing
     object."""
     kept = [name for name, oid in refs.read_all(store.path, layout.KEEP).items() if oid == tip]
-    for commit in store.repo.first_parents(tip) if kept else ():
-        findings = (
-            commit_checks.check_branch(store, session, commit.id, commit_checks.Cache(store))
-            if commit.id != tip
-            else []
-        )
-        if commit.id != tip and not any(finding.severity == "damage" for finding in findings):
+    earlier = (commit.id for commit in store.repo.first_parents(tip) if commit.id != tip)
+    for commit in earlier if kept else ():
+        findings = session_checks.check_branch(store, session, commit, session_checks.Cache(store))
+        if not any(finding.severity == "damage" for finding in findings):
             for name in kept:
-                store.repo.move(name, tip, commit.id)
+                store.repo.move(name, tip, commit)
             return
 
 
@@ -207,17 +223,17 @@ def _repair_lines(context: Context, branch: str, new_id: str, result: Repaired, 
     is_incomplete = bool(lines.unread) or lines.commit != tip or not _has_whole_history(store, tip)
     strange, ordered = list[Mend](), None
     if not is_incomplete and not layout.is_side_branch(branch):
-        strange = foreign_branches(store, branch)
-        ordered = order_lines(store, branch, lines.commit)
+        strange = _foreign_branches(store, branch)
+        ordered = _order_lines(store, branch, lines.commit)
     if ordered is not None:
         lines, strange = ordered[0], [ordered[1]]
     mended = Mended({number: list(own) for number, own in lines.turns}, ())
     if (agent := agents.of(lines.state)).has("repair"):
-        mended = agent.repair.mend(lines.turns, lines.state.agent_id, lines.known)
+        mended = agent.repair.mend(lines.turns, lines.state.agent_id, _known_ids(store, lines.state))
     first = min((mend.turn for mend in mended.mends), default=lines.last + 1)
     shared = 0 if is_incomplete or ordered is not None else min(first - 1, lines.last)
     rest = tuple(tuple(mended.turns.get(number, ())) for number, _ in lines.turns if number > shared)
-    plan = LinePlan(lines, (*mended.mends, *strange), shared, rest)
+    plan = _LinePlan(lines, (*mended.mends, *strange), shared, rest)
     name = layout.short_name(branch)
     if is_incomplete and not lines.last:
         raise DamageError(f"cannot read {name}", _hint(store, branch))
@@ -225,22 +241,22 @@ def _repair_lines(context: Context, branch: str, new_id: str, result: Repaired, 
         hint = "If its file is not UTF-8, convert it and import it again."
         raise DamageError(f"{name} has no line that a client could continue from", hint)
     is_needed = is_incomplete or bool(plan.mends)
-    made = write_session(context, plan, new_id) if is_needed and not dry_run else None
+    made = _write_session(context, plan, new_id) if is_needed and not dry_run else None
     return replace(
         result, branch=branch, turns=lines.last, mends=plan.mends, shared=plan.shared, unread=lines.unread,
         redacted=lines.state.redacted, made=made, is_needed=is_needed,
     )  # fmt: skip
 
 
-def _readable_lines(context: Context, branch: str) -> Lines:
+def _readable_lines(context: Context, branch: str) -> _Lines:
     """Return the lines of the branch as of its tip, or else of the latest readable commit."""
     store, tip, error = context.store, _tip(context.store, branch), None
     known = [tip] if tip else []
     with suppress(SessgitError):
         known += (commit.id for commit in store.repo.first_parents(tip)) if tip else ()
-    for commit in dict.fromkeys((*known, *lost_objects.known_commits(context, branch))):
+    for commit in dict.fromkeys((*known, *_known_commits(context, branch))):
         try:
-            return read_lines(store, branch, commit)
+            return _read_lines(store, branch, commit)
         except SessgitError as wrong:
             error = error or wrong
     raise DamageError(f"cannot read {layout.short_name(branch)}: {error}", _hint(store, branch))
@@ -261,25 +277,26 @@ def _has_whole_history(store: Store, tip: str) -> bool:
 
 
 @frozen
-class Lines:
-    """The readable lines of a branch by turn, as its file has them; those after the last turn count as one more.
-    `unread` counts the turns from the first unreadable one on; `known` are the agent's ids of the sessions that it
-    comes from, which shared lines may name."""
+class _Lines:
+    """The readable lines of a branch by turn, as its file has them; those after the `last` turn count as one more."""
 
     branch: str
     commit: str
     state: Session
     turns: tuple[tuple[int, tuple[bytes, ...]], ...]
     last: int
-    unread: int = 0
-    known: tuple[str, ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """The number of turns from the first unreadable one on."""
+        return self.state.turns - self.last
 
 
 @frozen
-class LinePlan:
+class _LinePlan:
     """What is repaired: `shared` turns stay, `rest` are the lines of the others."""
 
-    lines: Lines
+    lines: _Lines
     mends: tuple[Mend, ...]
     shared: int
     rest: tuple[tuple[bytes, ...], ...]
@@ -315,25 +332,22 @@ class RepairedSession:
 # Reading
 
 
-def read_lines(store: Store, branch: str, commit: str) -> Lines:
+def _read_lines(store: Store, branch: str, commit: str) -> _Lines:
     """Return the lines of a branch as of a commit, up to the first turn that cannot be read."""
-    state = store.state(commit)
-    known = _known_ids(store, state)
+    state, tail = store.state(commit), b""
     turns: list[tuple[int, tuple[bytes, ...]]] = []
     for number in range(1, state.turns + 1):
         try:
             turns.append((number, tuple(reassemble.turn_lines(store, commit, state, number))))
         except SessgitError:
-            return Lines(branch, commit, state, tuple(turns), len(turns), state.turns - len(turns), known)
-    try:
+            return _Lines(branch, commit, state, tuple(turns), len(turns))
+    with suppress(SessgitError):
         tail = store.tail(commit)
-    except SessgitError:
-        tail = b""
     turns.append((state.turns + 1, tuple(line for line in tail.split(b"\n") if line)))
-    return Lines(branch, commit, state, tuple(turns), state.turns, known=known)
+    return _Lines(branch, commit, state, tuple(turns), state.turns)
 
 
-def order_lines(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] | None:
+def _order_lines(store: Store, branch: str, commit: str) -> tuple[_Lines, Mend] | None:
     """Return all lines of a session's file after their parents, as one turn, if most came before them; else None. The
     turns that were cut out of such a file mean nothing."""
     session = layout.session_of(branch)
@@ -349,11 +363,11 @@ def order_lines(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] | 
     if not early:
         return None
     what = f"{early:,} of {len(raw):,} lines of its file came before the line that they follow: moved after it"
-    lines = Lines(branch, commit, state, ((1, tuple(ordered)),), state.turns, known=_known_ids(store, state))
+    lines = _Lines(branch, commit, state, ((1, tuple(ordered)),), state.turns)
     return lines, Mend("order", 1, 1, what)
 
 
-def branch_to_repair(store: Store, branch: str) -> str:
+def _branch_to_repair(store: Store, branch: str) -> str:
     """Return the branch; for a head in which every prompt is another session's, the rewound branch that has its own."""
     tips = {name: tip for name, (tip, _) in refs.branches(store.path, layout.session_of(branch)).items()}
     if layout.is_side_branch(branch) or branch not in tips or _is_own(store, tips[branch]):
@@ -362,7 +376,7 @@ def branch_to_repair(store: Store, branch: str) -> str:
     return next(others, branch)
 
 
-def foreign_branches(store: Store, branch: str) -> list[Mend]:
+def _foreign_branches(store: Store, branch: str) -> list[Mend]:
     """Return a repair for each branch with lines of another session, which were written into the same file."""
     mends = []
     for name, (tip, _) in sorted(refs.branches(store.path, layout.session_of(branch)).items()):
@@ -376,7 +390,8 @@ def foreign_branches(store: Store, branch: str) -> list[Mend]:
 
 
 def _known_ids(store: Store, state: Session) -> tuple[str, ...]:
-    """Return the agent's ids of the sessions from which this one was forked, and of those that these were."""
+    """Return the agent's ids of the sessions from which this one was forked, and of those that these were: shared lines
+    may name them."""
     known: dict[str, None] = {}
     while (origin := state.origin) is not None and len(known) < _MOST_FORKS:
         known.update(dict.fromkeys((*origin.replaced, origin.session)))
@@ -408,7 +423,7 @@ def _named_sessions(state: Session, lines: Sequence[bytes]) -> list[set[str]]:
 # The new session
 
 
-def write_session(context: Context, plan: LinePlan, new_id: str) -> RepairedSession:
+def _write_session(context: Context, plan: _LinePlan, new_id: str) -> RepairedSession:
     """Write the repaired session: its branch, the files next to the transcript, the transcript, then its turns."""
     store, lines, now = context.store, plan.lines, context.now()
     privacy.check_project(context.privacy, lines.state.project)
@@ -441,7 +456,7 @@ def write_session(context: Context, plan: LinePlan, new_id: str) -> RepairedSess
     return RepairedSession(store.state(head), head, target, tuple(files))
 
 
-def _commit_beginning(context: Context, plan: LinePlan, new_id: str, data: bytes, target: Path) -> str:
+def _commit_beginning(context: Context, plan: _LinePlan, new_id: str, data: bytes, target: Path) -> str:
     """Commit the fork, or a start if the history cannot be read, and what is repaired after it; return the second."""
     store, lines, time = context.store, plan.lines, int(context.now())
     base, moment = _base_commit(store, plan), canonical.rfc3339(context.now())
@@ -471,7 +486,7 @@ def _commit_beginning(context: Context, plan: LinePlan, new_id: str, data: bytes
     return store.write_commit(first, {}, state, message, [first], max(time, store.commit(first).time))
 
 
-def _base_commit(store: Store, plan: LinePlan) -> str:
+def _base_commit(store: Store, plan: _LinePlan) -> str:
     """Return the last commit of the last shared turn, or else the first of the history; ``""`` if not all of it can be
     read."""
     last = first = ""
@@ -485,7 +500,7 @@ def _base_commit(store: Store, plan: LinePlan) -> str:
     return last or first
 
 
-def _commit_fork(store: Store, plan: LinePlan, base: str, state: Session, time: int) -> str:
+def _commit_fork(store: Store, plan: _LinePlan, base: str, state: Session, time: int) -> str:
     branch = plan.lines.branch
     address = f"{branch}@{plan.shared}"
     changes = {
@@ -495,7 +510,7 @@ def _commit_fork(store: Store, plan: LinePlan, base: str, state: Session, time: 
     return store.write_commit(base, changes, state, Message(f"fork: {state.id} from {address}", trailers), [base], time)
 
 
-def _write_sidecars(context: Context, plan: LinePlan, new_id: str, target: Path) -> Sequence[WrittenFile]:
+def _write_sidecars(context: Context, plan: _LinePlan, new_id: str, target: Path) -> Sequence[WrittenFile]:
     """Write the files that belong to the turns, under the new session's id."""
     lines = plan.lines
     try:
@@ -506,3 +521,190 @@ def _write_sidecars(context: Context, plan: LinePlan, new_id: str, target: Path)
     place = agent.sidecars.place(context.homes.of(lines.state), target.parent, new_id, version)
     renamed = sidecars.rename_session(agent, files, new_id, version)
     return sidecars.write_sidecars(context.store, lines.state, renamed, place)
+
+
+# Lost objects, restored from broken packs, from transcripts that are recorded again, and from remotes
+#
+# An object is named after its content, so an object with the right name is the lost one, wherever it is found.
+
+_MOST_ROUNDS = 8
+
+_Fill = Callable[[Path], None]
+"""Makes a repository at a path that may have the lost objects."""
+
+
+@dataclass
+class _Search:
+    """The number of objects restored from each source, those found nowhere, the sources that could not be reached, and
+    the findings about the session afterwards."""
+
+    restored: Counter[str] = field(default_factory=Counter)
+    lost: set[str] = field(default_factory=set)
+    unreachable: list[str] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
+
+
+def restore_objects(
+    context: Context, session: str, links: Sequence[Connection] = (), copy: Path | None = None, *, dry_run: bool = False
+) -> _Search:
+    """Search for the lost objects of a session, and write what is found to the store. Restored objects may refer to
+    other lost ones, so the search is repeated. `links` are remotes to search, `copy` is another file of the session.
+    Raises StoreError if packs may not be read, since their objects may not be lost."""
+    search, store = _Search(), context.store
+    for _ in range(_MOST_ROUNDS):
+        search.findings = verify.verify_session(store, session).findings
+        search.lost = {oid for one in search.findings for oid in one.objects}
+        tips = refs.branches(store.path, session).items()
+        search.lost |= {tip for branch, (tip, _) in tips if ids.is_branch(branch) and store.repo.read_problem(tip)}
+        search.unreachable, count = [], search.restored.total()
+        if not search.lost:
+            break
+        if closed := object_scan.unreadable_packs(store.path):
+            what = f"no permission to read {closed[0]}, whose contents may be intact"
+            raise StoreError(what, "`sessgit doctor` shows how to make it readable.")
+        if not dry_run:
+            search.restored.update(store_checks.mend_packs(store))
+            search.lost = {oid for oid in search.lost if store.repo.read_problem(oid)}
+        _search_sources(context, _sources(context, session, links, copy), search, dry_run=dry_run)
+        if dry_run or search.restored.total() == count:
+            break
+        store.repo.release()
+        with suppress(SessgitError), locks.maintenance_lock(store.paths, _WAIT) as lock:
+            if lock:  # git would read damaged copies in packs
+                maintenance.pack_store(store.path, lock, full=True)
+        store.repo.refresh_packs()
+    return search
+
+
+def _find_transcript(context: Context, state: Session) -> Path | None:
+    """Return the file that a session was recorded from: where its state or its id says that the client has it, or
+    where it was read last."""
+    place = transcript_place(context.homes, state, context.store.paths)
+    if place is not None and path_exists(place):
+        return place
+    named = next((file.path for file in agents.transcripts(context.homes) if file.session == state.id), None)
+    cursor = recorder_state.load_cursor(context.store.paths, state.id)
+    if named or not cursor:
+        return named
+    path = Path(cursor.path)
+    with suppress(OSError, ValueError):
+        return path if path.is_absolute() and path.is_file() and not path.is_symlink() else None
+    return None
+
+
+def _known_commits(context: Context, branch: str) -> list[str]:
+    """Return the commits of a branch's turns that the cursor and the index know, the latest first."""
+    cursor = recorder_state.load_cursor(context.store.paths, branch.partition(".")[0])
+    rows = reversed(context.index.turns(branch))
+    return [*([cursor.commit] if cursor else ()), *(commit for row in rows for commit in reversed(row.commits))]
+
+
+def _search_sources(context: Context, sources: Iterator[tuple[str, _Fill]], search: _Search, *, dry_run: bool) -> None:
+    store = context.store
+    for name, fill in sources:
+        if not search.lost:
+            return
+        objects, is_reachable = list[GitObject](), False
+        with tempdirs.make_folder("repair-", store.paths.state) as folder:
+            scratch = folder / "store"
+            with suppress(SessgitError):
+                fill(scratch)
+                is_reachable = True
+                reachable = object_scan.reachable_objects(scratch, search.lost)
+                missing = [oid for oid in reachable if oid in search.lost or store.repo.read_problem(oid)]
+                objects = list(object_scan.intact_objects(scratch, missing))
+        if not objects:
+            search.unreachable += [] if is_reachable else [name]
+            continue
+        search.restored[name] += len(objects)
+        search.lost -= {one.id for one in objects}
+        if not dry_run:
+            store_checks.write_objects(store, objects)
+
+
+# Sources
+
+
+def _sources(
+    context: Context, session: str, links: Sequence[Connection], copy: Path | None
+) -> Iterator[tuple[str, _Fill]]:
+    """Yield the sources in the order in which they are searched: files, then remotes."""
+    states = _family(context, session)
+    files = {
+        file: state for state in states if (file := _transcript(context, state, copy if state is states[-1] else None))
+    }
+    if files:
+        outside = [file for file in files if not context.homes.hold(file.path)]
+        name = "the client's file"
+        if outside:
+            name = "the file that was given" if copy is not None else "the file that it was imported from"
+        yield name, partial(_record_files, context, files)
+        if any(file.path.parent.parent.name == "projects" for file in outside):
+            moved = {_with_folder(file, outside): state for file, state in files.items()}
+            yield name, partial(_record_files, context, moved)
+    for link in links:
+        names = [state.id for state in states]
+        yield f"the remote {link.remote.name}", partial(remotes.fetch_branches, link=link, sessions=names)
+
+
+def _with_folder(file: TranscriptFile, outside: Collection[TranscriptFile]) -> TranscriptFile:
+    """Return the file with the client folder that it lies in, if that is another one than the user's."""
+    is_other = file in outside and file.path.parent.parent.name == "projects"
+    return replace(file, folder=file.path.parents[2] if is_other else None)
+
+
+def _family(context: Context, session: str) -> list[Session]:
+    """Return the states of the sessions that begin with the same prompt, that of `session` last; for an unreadable one,
+    a state with its id alone. Which turns they share can only be told from the files of all of them."""
+    index, root = context.index, _root(context, session)
+    cursors = (path.stem for path in context.store.paths.state.glob("*.json") if ids.is_branch(path.stem))
+    names = {layout.session_of(row.branch) for row in index.with_prompt(root)} if root else set()
+    names |= {name for name in cursors if root and not index.turns(name, 1, 1) and _root(context, name) == root}
+    return [_state(context, name) for name in (*sorted(names - {session}), session)]
+
+
+def _root(context: Context, session: str) -> str:
+    """Return the uuid of the session's first prompt, ``""`` if it is unknown."""
+    for row in context.index.turns(session, 1, 1):
+        return row.prompt
+    file = _transcript(context, _state(context, session), None)
+    return file.root if file else ""
+
+
+def _state(context: Context, session: str) -> Session:
+    """Return the state of a session as of its tip, or of the latest readable commit; if there is none, a state with its
+    id alone."""
+    tips = [tip for tip, _ in refs.branches(context.store.path, session).values()]
+    for commit in (*tips, *_known_commits(context, session)):
+        with suppress(SessgitError):
+            return context.store.state(commit)
+    return Session(session, session)
+
+
+def _transcript(context: Context, state: Session, copy: Path | None) -> TranscriptFile | None:
+    """Return the file of a session, `copy` if that is given; None if it is gone."""
+    path = copy or _find_transcript(context, state)
+    if path is None:
+        return None
+    root = ""
+    with suppress(SessgitError, OSError):
+        root = fork_detection.first_prompt(path)
+    is_named = state.agent_id == state.id and ids.session_id(path.stem) == state.id
+    return TranscriptFile(path, path.stem if is_named else state.agent_id, 0, root, agent=agents.of_file(path).name)
+
+
+def _record_files(context: Context, files: Mapping[TranscriptFile, Session], scratch: Path) -> None:
+    """Record files into a scratch store, as an import does: parents before their forks."""
+    stores.create_store(scratch)
+    store, failures = Store(scratch), list[ImportFailure]()
+    for name in ("key", "forbidden"):
+        with suppress(OSError):
+            shutil.copyfile(getattr(context.store.paths, name), getattr(store.paths, name))
+    rules = context.privacy.rules
+    with closing(Index(scratch, lambda: store)) as index:
+        for members in import_files.group_by_prompt(list(files)):
+            for file in import_files.sort_parents_first(members, failures):
+                redact = bool(files[file].rules.get("redact", rules.redact))
+                with suppress(SessgitError):
+                    privacy = Privacy(replace(rules, redact=redact))
+                    record(Context(index, privacy=privacy), file.source(context.homes, ()))

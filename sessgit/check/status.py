@@ -235,14 +235,15 @@ def _hooks_status(store: Path, client: Client) -> Recording:
         return Recording(True, f"the plugin {installed.plugin} leaves it to the hooks in the settings")
     if version and version != __version__:
         problem = f"the plugin {plugin} is version {version}, the program {__version__}"
-        is_newer = _version_order(version) > _version_order(__version__)
+        is_newer = version_order(version) > version_order(__version__)
         update = "update sessgit, as in `uv tool upgrade sessgit`" if is_newer else f"claude plugin update {plugin}"
         return Recording(True, problem, update, plugin)
     return Recording(True, plugin=plugin)
 
 
-def _version_order(version: str) -> list[int]:
-    return [int(part) for part in re.findall("[0-9]{1,9}", version)]
+def version_order(version: str) -> tuple[int, ...]:
+    """Return a sort key for a version: its numbers."""
+    return tuple(int(part) for part in re.findall("[0-9]{1,9}", version))
 
 
 def _files(homes: Homes, known: Collection[str]) -> Iterator[_File]:

@@ -16,11 +16,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.check import commit_checks, store_checks, transcript_checks
-from sessgit.check.commit_checks import Cache
-from sessgit.check.stored_forms import Report
+from sessgit.check import session_checks, store_checks
+from sessgit.check.session_checks import Cache, Report
 from sessgit.errors import NewerStoreError, SessgitError
-from sessgit.history.fulltext_update import TurnTexts
+from sessgit.history.search import TurnTexts
 from sessgit.model import humanize, ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
 from sessgit.model.frozen import frozen
@@ -92,7 +91,7 @@ def verify_store(
     findings = list(store_checks.shared_findings(store))
     if deep and index is not None:
         findings += _differences("index.sqlite3", "its rows of {} differ from the commits", index.differing_branches)
-        findings += check_texts(Context(index))
+        findings += _check_texts(Context(index))
     groups = _groups(store, index)
     turns = {task.session: task.turns for group in groups for task in group}
     done, total, results = 0, sum(turns.values()), []
@@ -123,18 +122,18 @@ def _check_session(store: Store, session: str, tips: Mapping[str, str], cache: C
     before, findings = len(cache.prompts), list[Finding]()
     for branch, tip in sorted(tips.items()):
         findings += _check_branch(store, branch, tip, cache)
-    findings += commit_checks.check_carriers(cache, session)
+    findings += session_checks.check_carriers(cache, session)
     turns = len(cache.prompts) - before
     own = {branch: tip for branch, tip in tips.items() if not layout.is_other_version(branch)}
     if session not in own or any(one.severity == "damage" or one.kind == "shared" for one in findings):
         return _Result(session, tuple(findings), turns)
-    report, proved, cut = transcript_checks.check(store, session, own, deep=deep)
+    report, proved, cut = session_checks.check_transcript(store, session, own, deep=deep)
     return _Result(session, tuple(dict.fromkeys((*findings, *report.findings))), turns, proved, cut)
 
 
 def _check_branch(store: Store, branch: str, tip: str, cache: Cache) -> list[Finding]:
     try:
-        return commit_checks.check_branch(store, branch, tip, cache)
+        return session_checks.check_branch(store, branch, tip, cache)
     except NewerStoreError as error:
         report = Report(branch)
         report.add("note", "newer", str(error), error.hint)
@@ -223,7 +222,7 @@ def _session_of(ref: str) -> str:
     return layout.session_of(name) if is_own and ids.is_branch(name) else ""
 
 
-def check_texts(context: Context) -> Iterator[Finding]:
+def _check_texts(context: Context) -> Iterator[Finding]:
     """Return a finding if the full-text index, if there is one, differs from the lines of its turns."""
     store, before = context.store, context.index.tips()
     tips = {name: tip for name, (tip, _) in before.items()}

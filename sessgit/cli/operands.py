@@ -18,7 +18,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.history.views import commits_touching, sessions_touching
+from sessgit.history.turn_log import commits_touching, sessions_touching
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import Address, parse_address

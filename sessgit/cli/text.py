@@ -15,7 +15,7 @@ from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.history.log import SideBranch
+    from sessgit.history.turn_log import SideBranch
     from sessgit.model.conversation.session import Session
     from sessgit.store.index import Branch, ForkPlace
 

@@ -10,25 +10,35 @@ last one is probable, since a line like `}` may be another's.
 
 from __future__ import annotations
 
+import difflib
+import hashlib
+import json
 import os
 import re
+import stat
+import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import blame_edits
-from sessgit.history.blame_edits import RecordedEdit, is_redacted
-from sessgit.history.code import git, line_commits
-from sessgit.history.code.git import Env
-from sessgit.history.code.line_commits import FileCommits, FileLine, LineCommit
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.values import FileEdit
+from sessgit.errors import NotFoundError, SessgitError, UsageError
+from sessgit.history import project_git
+from sessgit.history.project_git import Env
+from sessgit.model import canonical, ids
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import parse_tools
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import project
+from sessgit.store import layout, project
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Row
+from sessgit.store.index import Branch, CachedEdit, Row
+from sessgit.store.store import Store
 
 Certainty = Literal["exact", "run"]
 Silence = Literal[
@@ -52,10 +62,12 @@ _NEAR = 8
 
 
 @frozen
-class EditedLine:
-    """The edit that wrote a line, and how certain that is; or None and the reason."""
+class BlamedLine:
+    """A line, its number in the file, the edit that wrote it, and how certain that is; or no edit and the reason."""
 
-    edit: RecordedEdit | None
+    number: int
+    line: FileLine
+    edit: RecordedEdit | None = None
     certainty: Certainty | None = None
     silence: Silence | None = None
 
@@ -72,38 +84,35 @@ class _Place:
         return _Place(self.edit, self.block, self.line + lines)
 
 
-def edited_lines(
-    lines: Sequence[FileLine], commits: FileCommits, edits: Sequence[RecordedEdit], now: float
-) -> list[EditedLine]:
-    """Return for each line of a file the edit that last wrote it, if that is known. The edits are in order of time."""
-    return _Matcher(lines, commits, edits, now).match()
-
-
-def is_distinctive(text: str) -> bool:
+def _is_distinctive(text: str) -> bool:
     """Return whether a line has enough letters and digits not to be written twice by chance."""
     return len(_WORD.findall(text)) >= _LEAST_WORD_CHARS
 
 
 class _Matcher:
+    """Finds for each line of a file the edit that last wrote it, if that is known; `commits` are those that changed the
+    file, the edits are in order of time."""
+
     def __init__(
-        self, lines: Sequence[FileLine], commits: FileCommits, edits: Sequence[RecordedEdit], now: float
+        self, lines: Sequence[FileLine], commits: Mapping[str, _FileCommit], edits: Sequence[RecordedEdit], now: float
     ) -> None:
         self.lines, self.commits, self.edits, self.now = lines, commits, edits, now
         self.counts = Counter(line.text for line in lines)
         self.places = self._find_places()
         self.removals = self._find_removals()
+        self.ancestors = cache(self._ancestors)
         self.lies_between = cache(self._lies_between)
         self.texts_before = cache(self._texts_before)
 
     def _find_places(self) -> Mapping[str, list[_Place]]:
         """Return where edits wrote the texts that can be anchors. A file that was written as a whole may have had the
         line before: if an earlier edit wrote it, that is the one."""
-        wanted = {text for text, count in self.counts.items() if count == 1 and is_distinctive(text)}
+        wanted = {text for text, count in self.counts.items() if count == 1 and _is_distinctive(text)}
         places: dict[str, list[_Place]] = {}
         for number, edit in enumerate(self.edits):
             for block_number, block in enumerate(edit.blocks):
                 for place, text in enumerate(block.lines):
-                    if text not in wanted or block.marks[place] == "-" or is_redacted(text):
+                    if text not in wanted or block.marks[place] == "-" or _is_redacted(text):
                         continue
                     known = places.setdefault(text, [])
                     if block.marks[place] == "+" or not known:
@@ -118,10 +127,13 @@ class _Matcher:
                 removals.setdefault(text, []).append(edit)
         return removals
 
-    def match(self) -> list[EditedLine]:
+    def match(self) -> list[BlamedLine]:
         found = [self._anchor(line) for line in self.lines]
         groups = self._grouped(found)
-        out = [EditedLine(None, None, None if isinstance(one, _Place) else one) for one in found]
+        out = [
+            BlamedLine(number, line, silence=None if isinstance(one, _Place) else one)
+            for number, (line, one) in enumerate(zip(self.lines, found, strict=True), start=1)
+        ]
         start = 0
         while start < len(found):
             anchor = groups.get(start) or found[start]
@@ -142,7 +154,7 @@ class _Matcher:
             if support is not None:
                 self._name(out, anchor, (start, last), support)
             else:
-                out[start] = EditedLine(None, None, "elsewhere")
+                out[start] = replace(out[start], silence="elsewhere")
             start = last + 1
         return out
 
@@ -160,18 +172,18 @@ class _Matcher:
         strangers = (at + side for side in sides if not isinstance(found[at + side], _Place))
         return None if commit and any(self.lines[line].commit == commit for line in strangers) else "run"
 
-    def _name(self, out: list[EditedLine], anchor: _Place, span: tuple[int, int], certainty: Certainty) -> None:
+    def _name(self, out: list[BlamedLine], anchor: _Place, span: tuple[int, int], certainty: Certainty) -> None:
         """Name the edit of the lines from one anchor to another, and of those around them that it added too."""
         edit, before = self.edits[anchor.edit], self.texts_before(anchor.edit, anchor.block)
         first, last = span
         for line in range(first, last + 1):
-            out[line] = EditedLine(edit, certainty)
+            out[line] = BlamedLine(line + 1, self.lines[line], edit, certainty)
         for beyond in (range(first - 1, -1, -1), range(last + 1, len(out))):
             for line in beyond:
                 is_other = out[line].edit is not None or self.lines[line].text in before
                 if is_other or not self._continues(anchor, first, line):
                     break
-                out[line] = EditedLine(edit, "run")
+                out[line] = BlamedLine(line + 1, self.lines[line], edit, "run")
 
     def _texts_before(self, edit: int, block: int) -> set[str]:
         """Return the lines of a block that the edit did not add, and those that it took out."""
@@ -228,12 +240,12 @@ class _Matcher:
             and block.lines[place] == self.lines[line].text
             and block.marks[place] != "-"
             and self.lines[line].commit == self.lines[at].commit
-            and not is_redacted(block.lines[place])
+            and not _is_redacted(block.lines[place])
         )
 
     def _anchor(self, line: FileLine) -> _Place | Silence:
         """Return the line of an edit that alone can be this one, or why there is none."""
-        if not is_distinctive(line.text):
+        if not _is_distinctive(line.text):
             return "short"
         if self.counts[line.text] > 1:
             return "repeated"
@@ -250,7 +262,7 @@ class _Matcher:
     def _obstacle(self, place: _Place, line: FileLine) -> Silence | None:
         """Return why the edit cannot have put the line there, or None if it can."""
         edit = self.edits[place.edit]
-        is_created = place.edit == 0 and not self.commits.ancestors(line.commit.id if line.commit else "")
+        is_created = place.edit == 0 and not self.ancestors(line.commit)
         if edit.blocks[place.block].marks[place.line] == "?" and not is_created:
             return "overwritten"
         latest = (line.commit.time if line.commit else self.now) + _CLOCK_SKEW
@@ -267,12 +279,24 @@ class _Matcher:
     def _lies_between(self, time: float, commit: LineCommit | None) -> bool:
         """Return whether a commit of the same author changed the file after a time and before the commit did; of any
         author, if the line is not committed."""
-        others = (self.commits.commits[oid] for oid in self.commits.ancestors(commit.id if commit else ""))
+        others = (self.commits[oid] for oid in self.ancestors(commit))
         return any(
             time < other.author_time
             and (commit is None or (other.author_time < commit.author_time and other.email == commit.email))
             for other in others
         )
+
+    def _ancestors(self, commit: LineCommit | None) -> Collection[str]:
+        """Return the commits that changed the file before a commit did, or all of them if the line is not committed."""
+        if commit is None:
+            return self.commits.keys()
+        found, waiting = set[str](), [commit.id]
+        while waiting:
+            known = self.commits.get(waiting.pop())
+            new = [parent for parent in known.parents if parent not in found] if known else []
+            found.update(new)
+            waiting += new
+        return found
 
 
 # The lines of a file and their authors
@@ -290,15 +314,6 @@ class BlamedFile:
     def whole(self) -> str:
         """The absolute path."""
         return os.path.join(self.top, self.path)  # noqa: PTH118 - as the agent has it
-
-
-@frozen
-class BlamedLine:
-    """A line, its number in the file, and the edit that wrote it, if that is known."""
-
-    number: int
-    line: FileLine
-    edited: EditedLine
 
 
 @frozen
@@ -328,8 +343,7 @@ class Blame:
 
     def author(self, line: BlamedLine) -> Author | None:
         """Return the author of a line, or None if none is recorded."""
-        edit = line.edited.edit
-        return self.authors.get(edit.commit) if edit else None
+        return self.authors.get(line.edit.commit) if line.edit else None
 
 
 def blame(context: Context, path: str, revision: str, env: Env, progress: Progress = no_progress) -> Blame:
@@ -337,11 +351,11 @@ def blame(context: Context, path: str, revision: str, env: Env, progress: Progre
 
     `progress` counts the turns whose edits are not in the index yet. Raises NotFoundError, UsageError, SessgitError.
     """
-    file = locate_file(os.path.realpath(path), env)
+    file = _locate_file(os.path.realpath(path), env)
     if revision and not file.top:
         raise UsageError(f"{path} is not in a git repository, so it has no revisions", "Leave out REV.")
-    commit = line_commits.resolve_commit(file.top, revision, env) if revision else ""
-    blame_edits.update_edits(context, progress)
+    commit = _resolve_commit(file.top, revision, env) if revision else ""
+    _update_edits(context, progress)
     return _blame_file(context, file, commit, commit, env)
 
 
@@ -358,16 +372,16 @@ def commit_turns(
 ) -> tuple[str, list[CommitTurn]]:
     """Return the id of a commit of the project at a folder, and the turns that wrote lines which it added, the oldest
     first. `progress` is as in `blame`."""
-    top = git.find_checkout(os.path.realpath(folder), env).top
-    commit = line_commits.resolve_commit(top, revision, env)
-    blame_edits.update_edits(context, progress)
+    top = project_git.find_checkout(os.path.realpath(folder), env).top
+    commit = _resolve_commit(top, revision, env)
+    _update_edits(context, progress)
     lines: dict[str, dict[str, int]] = {}
     authors: dict[str, Author] = {}
-    for path in line_commits.changed_files(top, commit, env):
+    for path in _changed_files(top, commit, env):
         found = _blame_file(context, BlamedFile(top, path), commit, f"{commit}^!", env)
         authors.update(found.authors)
         for line in found.lines:
-            edit, own = line.edited.edit, line.line.commit
+            edit, own = line.edit, line.line.commit
             if edit is not None and own is not None and own.id == commit and edit.commit in authors:
                 counts = lines.setdefault(edit.commit, {})
                 counts[path] = counts.get(path, 0) + 1
@@ -379,12 +393,11 @@ def _blame_file(context: Context, file: BlamedFile, commit: str, span: str, env:
     """Return who wrote each line of a file at a commit, or now for ``""``; of lines from before a span of commits only
     the commit at its start is known."""
     lines, commits = _read_lines(file, commit, span, env)
-    is_tracked = bool(file.top) and (bool(commits.commits) or any(line.commit for line in lines))
+    is_tracked = bool(file.top) and (bool(commits) or any(line.commit for line in lines))
     names = {line.path for line in lines if line.path} | {file.path}
-    edits = blame_edits.find_edits(context, names, _root_finder(context, file, names))
-    found = edited_lines(lines, commits, edits, context.now())
-    blamed = [BlamedLine(n, line, edited) for n, (line, edited) in enumerate(zip(lines, found, strict=True), start=1)]
-    places = context.index.turns_of_commits(sorted({one.edit.commit for one in found if one.edit}))
+    edits = _find_edits(context, names, _root_finder(context, file, names))
+    blamed = _Matcher(lines, commits, edits, context.now()).match()
+    places = context.index.turns_of_commits(sorted({one.edit.commit for one in blamed if one.edit}))
     branches = {one.name: one for one in context.index.branches_named(sorted({name for name, _ in places.values()}))}
     authors = dict[str, Author]()
     for own, (name, turn) in places.items():
@@ -394,31 +407,31 @@ def _blame_file(context: Context, file: BlamedFile, commit: str, span: str, env:
     return Blame(file, commit, blamed, authors, is_tracked)
 
 
-def locate_file(path: str, env: Env) -> BlamedFile:
+def _locate_file(path: str, env: Env) -> BlamedFile:
     """Return where a file is; its folder must exist, the file need not."""
     folder, name = os.path.split(path)
     if not Path(folder).is_dir():
         raise NotFoundError(f"there is no folder {folder}", "Name a file relative to this folder.")
     if not project.is_repository(folder):
         return BlamedFile("", path)
-    checkout = git.find_checkout(folder, env)
+    checkout = project_git.find_checkout(folder, env)
     return BlamedFile(checkout.top, f"{checkout.inner}/{name}".lstrip("/"))
 
 
-def _read_lines(file: BlamedFile, commit: str, span: str, env: Env) -> tuple[list[FileLine], FileCommits]:
+def _read_lines(file: BlamedFile, commit: str, span: str, env: Env) -> tuple[list[FileLine], dict[str, _FileCommit]]:
     """Return the lines of a file, and the commits that changed it."""
-    if commit and not git.has_object(file.top, env, f"{commit}:{file.path}"):
+    if commit and not project_git.has_object(file.top, env, f"{commit}:{file.path}"):
         raise NotFoundError(
             f"{file.path} is not in commit {commit[:8]}",
             f"`git log --follow -- {file.path}` lists the commits with it.",
         )
     if not commit:
-        lines = line_commits.untracked_lines(file.whole)
-        if not file.top or not git.has_object(file.top, env, f"HEAD:{file.path}"):
-            return lines, FileCommits()
-    lines = line_commits.blame_lines(file.top, file.path, env, span)
+        lines = _untracked_lines(file.whole)
+        if not file.top or not project_git.has_object(file.top, env, f"HEAD:{file.path}"):
+            return lines, {}
+    lines = _committed_lines(file.top, file.path, env, span)
     paths = {line.path for line in lines} | {file.path}
-    return lines, line_commits.file_commits(file.top, sorted(paths), env, commit or "HEAD")
+    return lines, _file_commits(file.top, sorted(paths), env, commit or "HEAD")
 
 
 def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> Callable[[str], str | None]:
@@ -442,3 +455,301 @@ def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> 
         return next((folder for folder in folders if is_root(folder)), None)
 
     return root
+
+
+# The recorded edits
+#
+# They are read from the turns once, kept in the index, and found by path. The texts of an edit are stored as compressed
+# JSON: `[[[text, marks], …], gone, whole]`, one pair for each change. A mark stands for each line of the text: `+` if
+# the edit added it, `-` if it was there before, `?` if that is unknown. `gone` are the lines that the edit took out;
+# `whole` says that the text is the whole file.
+
+_BATCH = 256
+"""Turns after which their edits are stored: a process that is killed loses no more."""
+_MOST_COMPARED = 250_000
+"""Pairs of lines that are compared to tell which lines an edit added; of larger texts equal lines were there before."""
+_REDACTED = "[redacted:"
+
+
+@frozen
+class Block:
+    """Lines that an edit wrote, and for each `+`, `-` or `?`: added, there before, or unknown."""
+
+    lines: Sequence[str]
+    marks: str
+
+
+@frozen
+class RecordedEdit:
+    """An edit of a file in a conversation: the turn's last commit, its cell or 0, the subagent that made it or ``""``,
+    the time, in seconds since 1970, the git branch, and what it wrote and took out. `root` is the folder to which the
+    file's path is relative: one worktree. An edit that `is_whole` left nothing else in the file."""
+
+    commit: str
+    cell: int
+    subagent: str
+    time: float
+    git_branch: str
+    root: str
+    blocks: Sequence[Block]
+    gone: frozenset[str]
+    is_whole: bool
+
+    def removed(self, texts: Collection[str]) -> set[str]:
+        """Return those of the texts that no line of the file can have had after the edit."""
+        if self.is_whole:
+            return set(texts).difference(*(block.lines for block in self.blocks))
+        return set(self.gone.intersection(texts))
+
+
+def _update_edits(context: Context, progress: Progress = no_progress) -> None:
+    """Read the edits of all turns that the index does not know; `progress` counts these. Damaged turns have none."""
+    rows = context.index.without_edits()
+    for start in range(0, len(rows), _BATCH):
+        progress(start, len(rows))
+        batch = rows[start : start + _BATCH]
+        edits = [edit for row in batch for edit in _turn_edits(context.store, row)]
+        context.index.store_edits([row.commit for row in batch], edits)
+
+
+def _turn_edits(store: Store, row: Row) -> Iterator[CachedEdit]:
+    try:
+        agent = agents.of_turn(store, row)
+        found = list(_read_edits(store, agent, row))
+        cells = store.cells(row.commit, row.turn) if found else []
+    except SessgitError:
+        return
+    for number, (edit, subagent) in enumerate(found):
+        seconds, own, cell = canonical.seconds(edit.time), ids.cell_id(row.prompt, edit.call), 0
+        if not subagent:
+            by_id = [n for n, one in enumerate(cells, start=1) if one.id == own]
+            on_line = [n for n, one in enumerate(cells, start=1) if one.type == "tool" and edit.line in one.lines[:1]]
+            cell = (by_id or on_line or [0])[0]
+        yield CachedEdit(
+            row.commit, number, os.path.basename(edit.file), edit.file, edit.call, cell, subagent,  # noqa: PTH119
+            float(row.time if seconds is None else seconds), edit.git_branch, _pack(edit),
+        )  # fmt: skip
+
+
+def _read_edits(store: Store, agent: Agent, row: Row) -> Iterator[tuple[FileEdit, str]]:
+    """Yield the edits of a turn, each with the name of the subagent that made it."""
+    if not agent.has("tools"):
+        return
+    used = parse_tools(row.trailer("Tools"))
+    may_write = (agent.cells.kind(tool) in ("write", "subagent") for tool in used)
+    if len(used) >= messages.MOST_TOOLS or any(may_write):
+        yield from ((edit, "") for edit in agent.tools.edits(store.lines(row.commit, row.turn).body))
+    if layout.SUBAGENTS in store.folder(row.commit, row.turn):
+        for path, (oid, _) in sorted(store.side_files(store.folder(row.commit, row.turn)).items()):
+            folder, _, name = path.rpartition("/")
+            if folder == layout.SUBAGENTS:
+                yield from ((edit, name.partition(".")[0]) for edit in agent.tools.edits(store.objects.lines(oid)))
+
+
+def _pack(edit: FileEdit) -> bytes:
+    blocks, gone = [], set[str]()
+    for old, new in edit.changes:
+        before, after = None if old is None else _split_lines(old), _split_lines(new)
+        blocks.append(("\n".join(after), _added_marks(before, after)))
+        gone.update(set(before or ()).difference(after))
+    value = (blocks, sorted(gone), edit.is_whole)
+    return zlib.compress(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _split_lines(text: str) -> list[str]:
+    """Return the lines of a text without their line breaks, CRLF or LF."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def _added_marks(before: Sequence[str] | None, after: Sequence[str]) -> str:
+    """Return a mark for each line after an edit, given the lines before it, None if these are unknown."""
+    if before is None:
+        return "?" * len(after)
+    shortest = min(len(before), len(after))
+    first = next((n for n in range(shortest) if before[n] != after[n]), shortest)
+    last = next((n for n in range(shortest - first) if before[-1 - n] != after[-1 - n]), shortest - first)
+    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    if len(old) * len(new) > _MOST_COMPARED:
+        left = Counter(old)
+        marks = []
+        for line in new:
+            left[line] -= 1
+            marks.append("+" if left[line] < 0 else "-")
+    else:
+        marks = ["+"] * len(new)
+        for _, start, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+            marks[start : start + size] = "-" * size
+    return "-" * first + "".join(marks) + "-" * last
+
+
+def _find_edits(context: Context, paths: Collection[str], root_of: Callable[[str], str | None]) -> list[RecordedEdit]:
+    """Return the recorded edits of a file that had these paths, the oldest first; each call once, though forks repeat
+    it. `root_of` returns the folder to which one of the paths is relative, given an edit's whole path, or None if it is
+    of another file."""
+    names = {os.path.basename(path) for path in paths}  # noqa: PTH119
+    edits: list[RecordedEdit] = []
+    known = set[tuple[str, bytes]]()
+    for row in context.index.edits_of(names):
+        root = root_of(row.path)
+        key = (row.call, hashlib.sha256(row.texts).digest())
+        if root is None or key in known:
+            continue
+        known.add(key)
+        blocks, gone, is_whole = json.loads(zlib.decompress(row.texts))
+        edits.append(
+            RecordedEdit(
+                row.commit,
+                row.cell,
+                row.subagent,
+                row.time,
+                row.git_branch,
+                root,
+                [Block(text.split("\n"), marks) for text, marks in blocks if marks],
+                frozenset(gone),
+                is_whole,
+            )
+        )
+    return edits
+
+
+@cache
+def _is_redacted(line: str) -> bool:
+    """Return whether a line is not what the agent wrote, because a secret was replaced in it."""
+    return _REDACTED in line
+
+
+# Lines and commits, as git has them
+
+_MOST_FILES = 500
+"""Files of a commit that are read."""
+_NO_COMMIT = "0" * 40
+_BINARY = 8000
+"""Bytes at the start of a file among which git looks for a NUL, as in a binary file."""
+_FORMAT = "%H%x09%at%x09%ae%x09%P"
+
+
+@frozen
+class LineCommit:
+    """A commit of the project with a line of a file; times are in seconds since 1970."""
+
+    id: str
+    author: str
+    email: str
+    author_time: int
+    time: int
+    summary: str
+
+
+@frozen
+class FileLine:
+    """A line of a file without its line break, its commit or None if it is not committed, and the number of the line
+    and the path of the file in that commit."""
+
+    text: str
+    commit: LineCommit | None = None
+    number: int = 0
+    path: str = ""
+
+
+@frozen
+class _FileCommit:
+    """A commit that changed a file: its author's address and time, and the next older commits that changed it."""
+
+    email: str
+    author_time: int
+    parents: tuple[str, ...]
+
+
+def _committed_lines(top: str, path: str, env: Env, revision: str) -> list[FileLine]:
+    """Return the lines of a file in the working tree at `top`, or at a revision or range of revisions; `path` is
+    relative to `top`. Lines from before a range have the commit at its start. Raises SessgitError."""
+    options = ("blame", "--porcelain", "--no-textconv", "--no-progress")
+    output = project_git.read_output(top, env, *options, *([revision] if revision else []), "--", path)
+    facts: dict[str, dict[str, str]] = {}
+    commits: dict[str, LineCommit] = {}
+    lines: list[FileLine] = []
+    own: dict[str, str] = {}
+    oid, number = "", 0
+    for raw in output.decode("utf-8", "replace").split("\n")[:-1]:
+        if raw.startswith("\t"):
+            if oid not in commits:
+                email = own.get("author-mail", "").removeprefix("<").removesuffix(">")
+                times = _count(own.get("author-time", "")), _count(own.get("committer-time", ""))
+                commits[oid] = LineCommit(oid, own.get("author", ""), email, *times, own.get("summary", ""))
+            commit = None if oid == _NO_COMMIT else commits[oid]
+            lines.append(FileLine(raw[1:].removesuffix("\r"), commit, number, own.get("filename", path)))
+            oid = ""
+        elif not oid:
+            oid, old, *_ = raw.split(" ")
+            number, own = int(old), facts.setdefault(oid, {})
+        else:
+            key, _, value = raw.partition(" ")
+            own[key] = value
+    return lines
+
+
+def _file_commits(top: str, paths: Iterable[str], env: Env, revision: str) -> dict[str, _FileCommit]:
+    """Return by id the commits up to a revision that changed one of the paths, relative to `top`, the newest first;
+    none before the first commit."""
+    try:
+        output = project_git.read_output(
+            top, env, "--literal-pathspecs", "log", "--parents", f"--format={_FORMAT}", revision, "--", *paths
+        )
+    except SessgitError:
+        return {}
+    commits = {}
+    for line in output.decode("utf-8", "replace").split("\n")[:-1]:
+        oid, author_time, email, parents = line.split("\t")
+        commits[oid] = _FileCommit(email, _count(author_time), tuple(parents.split()))
+    return commits
+
+
+def _resolve_commit(top: str, revision: str, env: Env) -> str:
+    """Return the id of the commit that a revision names; raises NotFoundError."""
+    name = f"{revision}^{{commit}}"
+    try:
+        output = project_git.read_output(top, env, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
+    except SessgitError:
+        raise NotFoundError(
+            f"“{revision}” names no commit of the repository {top}", "`git log --oneline` lists its commits."
+        ) from None
+    return project_git.decode_name(output).strip()
+
+
+def _changed_files(top: str, commit: str, env: Env) -> list[str]:
+    """Return the paths of the text files that a commit added or changed, at most `_MOST_FILES`."""
+    options = (
+        "diff-tree",
+        "--root",
+        "-r",
+        "-m",
+        "--no-commit-id",
+        "--numstat",
+        "-z",
+        "--no-renames",
+        "--diff-filter=AM",
+    )
+    words = project_git.decode_name(project_git.read_output(top, env, *options, commit)).split("\0")
+    changed = (word.split("\t", 2) for word in words if word.count("\t") >= 2)
+    return list(dict.fromkeys(path for added, _, path in changed if added.isdecimal()))[:_MOST_FILES]
+
+
+def _untracked_lines(file: str) -> list[FileLine]:
+    """Return the lines of a file that git does not know. Raises SessgitError if it cannot be read or is binary."""
+    try:
+        if not stat.S_ISREG(mode := os.stat(file).st_mode) and not stat.S_ISDIR(mode):  # noqa: PTH116 - a pipe blocks
+            raise UsageError(f"{file} is not a regular file", "blame shows the lines of text files.")
+        with open(file, "rb") as opened:  # noqa: PTH123 - of a path as the user typed it
+            data = opened.read()
+    except IsADirectoryError as error:
+        raise UsageError(f"{file} is a folder", "Name a file in it.") from error
+    except OSError as error:
+        hint = "`sessgit blame FILE REV` shows a deleted file as it was in a commit."
+        raise NotFoundError(f"cannot read {file}: {error.strerror}", hint) from error
+    if b"\0" in data[:_BINARY]:
+        raise UsageError(f"{file} is a binary file", "blame shows the lines of text files.")
+    return [FileLine(line, number=n) for n, line in enumerate(_split_lines(data.decode("utf-8", "replace")), start=1)]
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() else 0

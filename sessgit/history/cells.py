@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,9 +20,8 @@ from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.values import FILE_KINDS, Use
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
-from sessgit.history import program_lines
-from sessgit.history.resolve import row_of
-from sessgit.history.views import body_of, read_pieces, read_turn
+from sessgit.history import turn_log
+from sessgit.history.turn_log import body_of, read_pieces, read_turn
 from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell
@@ -30,10 +29,10 @@ from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import layout
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, CachedTurn, Index, Row
+from sessgit.store.index import Branch, CachedTurn, Row
 
 if TYPE_CHECKING:
-    from sessgit.store.store import Store
+    pass
 
 NO_USE = Use()
 _FIRST_SLICE = 16
@@ -112,10 +111,10 @@ def read_turns(
     turns = context.index.cached_turns(branch.name, first, last)
     folders = dict[str, str]()  # the object id of each turn's folder, and that of the file of programs' lines
     with suppress(DamageError, StoreError):  # then each turn is read, and its own error found
-        added = program_lines.files(context.store, branch.tip)
+        added = turn_log.program_line_files(context.store, branch.tip)
         folders = context.store.turn_folders(branch.tip, first, last)
         for row in context.index.turns(branch.name, first, last) if added else ():
-            path, entry = layout.turn_folder(row.turn), added.get(program_lines.file_name(row.prompt))
+            path, entry = layout.turn_folder(row.turn), added.get(turn_log.program_file_name(row.prompt))
             if entry is not None and path in folders:
                 folders[path] += f"+{entry[0]}"
     own = {number: folders.get(layout.turn_folder(number), "") for number, _ in turns}
@@ -224,36 +223,32 @@ class CellFilter:
 
 @frozen
 class CellListing:
-    """The cells, oldest first, and their turns; `earlier` says that more of them fit."""
+    """The cells, oldest first; `earlier` says that more of them fit."""
 
     nodes: list[Node]
-    rows: list[Row]
     earlier: bool = False
     damage: list[str] = field(default_factory=list)
 
 
 def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: Progress = no_progress) -> CellListing:
     """Return the cells that fit. Turns are read from the last one backwards, until enough cells are found."""
-    rows = {
-        row.turn: row for row in context.index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)
-    }
+    rows = context.index.turns(branch.name, 1, choice.last)
+    numbers = [row.turn for row in rows if choice.turn in (None, row.turn)]
     agent = agents.of(branch.state)
     nodes: list[Node] = []
-    listed: list[Row] = []
     damage: list[str] = []
-    for turn in _read_backwards(context, branch, list(rows), progress):
+    for turn in _read_backwards(context, branch, numbers, progress):
         if choice.limit is not None and len(nodes) > choice.limit:
             break
         damage += reversed(turn.damage)
         fitting = [node for node in turn.nodes if choice.may_fit(node.cell, agent)]
         if choice.failed and fitting:
-            details = cell_details(context.store, branch, [rows[turn.number]], fitting)
+            details = cell_details(context, branch, fitting)
             codes = {address: detail.exit_code for address, detail in details.items()}
             fitting = [node for node in fitting if node.cell.ok is False or codes.get(node.address)]
         nodes += reversed(fitting)
-        listed += [rows[turn.number]] if fitting else []
     shown = nodes[: choice.limit]
-    return CellListing(shown[::-1], listed[::-1], len(shown) < len(nodes), damage[::-1])
+    return CellListing(shown[::-1], len(shown) < len(nodes), damage[::-1])
 
 
 def _read_backwards(
@@ -277,8 +272,9 @@ def message_places(context: Context, branch: Branch) -> list[tuple[int, int]]:
         kinds = [node.cell.type for node in turn.nodes]
         places += [(turn.number, 0), *((turn.number, n) for n, kind in enumerate(kinds, 1) if kind == "llm_call")]
         if kinds[-1:] != ["llm_call"]:
-            row = row_of(context.index, branch, turn.number)
-            places += [(turn.number, len(kinds) + 1)] * bool(read_turn(context.store, branch.tip, row).answer)
+            row = context.index.turn(branch.name, turn.number)
+            if row is not None and read_turn(context.store, branch.tip, row).answer:
+                places.append((turn.number, len(kinds) + 1))
     return places
 
 
@@ -298,22 +294,17 @@ def find_by_id(context: Context, branch: Branch, cell_id: str) -> Node:
 def cell_at(context: Context, branch: Branch, turn: int, name: str) -> Node:
     """Return the cell of a turn with that ordinal or id; raises NotFoundError if the turn has none."""
     nodes = [node for read in read_turns(context, branch, turn, turn) for node in read.nodes]
-    ordinal = cell_ordinal([node.cell for node in nodes], name)
-    if not ordinal:
-        raise no_cell_error(branch, turn, name, len(nodes))
-    return nodes[ordinal - 1]
+    return nodes[cell_position(branch, turn, [node.cell for node in nodes], name)]
 
 
-def cell_ordinal(cells: Sequence[Cell], name: str) -> int:
-    """Return the ordinal of the cell that an ordinal or an id names, or 0."""
+def cell_position(branch: Branch, turn: int, cells: Sequence[Cell], name: str) -> int:
+    """Return the position in a turn's list of cells of the one that an ordinal or an id names; raises NotFoundError."""
     wanted = name.lstrip("0") if name.isdecimal() else name
-    return next((n for n, cell in enumerate(cells, start=1) if wanted in (cell.id, str(n))), 0)
-
-
-def no_cell_error(branch: Branch, turn: int, name: str, count: int) -> NotFoundError:
-    """Return the error that a turn has no cell of that name."""
-    return NotFoundError(
-        f"turn {turn} has no cell {name}; it has {humanize.format_count(count, 'cell')}",
+    for position, cell in enumerate(cells):
+        if wanted in (cell.id, str(position + 1)):
+            return position
+    raise NotFoundError(
+        f"turn {turn} has no cell {name}; it has {humanize.format_count(len(cells), 'cell')}",
         f"`sessgit cells {branch.short} --turn {turn}` lists them.",
     )
 
@@ -343,28 +334,22 @@ NO_DETAIL = CellDetail()
 
 
 def cell_details(
-    store: Store, branch: Branch, rows: Iterable[Row], nodes: Sequence[Node], progress: Progress = no_progress
+    context: Context, branch: Branch, nodes: Sequence[Node], progress: Progress = no_progress
 ) -> dict[str, CellDetail]:
     """Return the details of cells by address, each turn read once. Cells of damaged turns are left out."""
     by_turn: dict[int, list[Node]] = {}
     for node in nodes:
         by_turn.setdefault(node.turn, []).append(node)
-    rows = [row for row in rows if row.turn in by_turn]
+    rows = context.index.turns(branch.name, min(by_turn), max(by_turn)) if by_turn else []
     details: dict[str, CellDetail] = {}
-    for row in counted(rows, progress):
+    for row in counted([row for row in rows if row.turn in by_turn], progress):
         try:
-            turn, pieces = read_pieces(store, branch, row)
+            turn, pieces = read_pieces(context.store, branch, row)
         except SessgitError:
             continue
         known = _turn_details(turn.cells, pieces, turn.prompt)
         details |= {node.address: known[node.cell.id] for node in by_turn[row.turn] if node.cell.id in known}
     return details
-
-
-def turn_rows(index: Index, branch: Branch, nodes: Iterable[Node]) -> list[Row]:
-    """Return the turns of the cells."""
-    rows = (index.turn(branch.name, number) for number in sorted({node.turn for node in nodes}))
-    return [row for row in rows if row is not None]
 
 
 def _turn_details(cells: Sequence[Cell], pieces: Sequence[Piece], prompt: str) -> dict[str, CellDetail]:

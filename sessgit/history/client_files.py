@@ -65,7 +65,7 @@ def localize_state(state: Session, local_path: LocalPath) -> Session:
     return replace(state, project=local_path(state.project))
 
 
-def transcript_place(homes: Homes, state: Session, paths: StorePaths | None = None) -> Path | None:
+def transcript_place(homes: Homes, state: Session, paths: StorePaths) -> Path | None:
     """Return where the client looks for the session's transcript, or None if that is unknown; `paths` are the store's.
 
     The state may come from another machine. In order of precedence: where the file is, where it was last read on this
@@ -77,7 +77,7 @@ def transcript_place(homes: Homes, state: Session, paths: StorePaths | None = No
     found = client_place(homes, state, "", _real_path(state.project))
     if said is not None and said == found:
         return said
-    known = recorder_state.load_cursor(paths, state.id) if paths is not None else None
+    known = recorder_state.load_cursor(paths, state.id)
     read = client_place(homes, state, known.path) if known else None
     if read is not None:
         return read
@@ -96,7 +96,7 @@ def client_place(homes: Homes, state: Session, recorded: str, project: str = "")
     return agents.of(state).home.transcript_place(homes.of(state), recorded, state.agent_id, project)
 
 
-def recorded_transcript_path(state: Session, paths: StorePaths) -> str:
+def _recorded_transcript_path(state: Session, paths: StorePaths) -> str:
     """Return where the session's transcript was read according to its state, else where it was last read on this
     machine, else ``""``."""
     known = None if state.transcript else recorder_state.load_cursor(paths, state.id)
@@ -105,7 +105,7 @@ def recorded_transcript_path(state: Session, paths: StorePaths) -> str:
 
 def transcript_file(homes: Homes, state: Session, paths: StorePaths) -> Path | None:
     """Return the session's transcript where the client looks for it, else where it was read, or None."""
-    said = recorded_transcript_path(state, paths)
+    said = _recorded_transcript_path(state, paths)
     places = (transcript_place(homes, state, paths), Path(said) if said else None)
     return next((path for path in places if path is not None and path_exists(path)), None)
 
@@ -114,12 +114,12 @@ def was_recorded_here(state: Session, paths: StorePaths, made: Callable[[], Coll
     """Return whether the session was recorded on this machine, or a command created it here with a transcript.
 
     The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
-    returns what `files_made_here` does, for a caller that asks about many sessions.
+    returns what `_files_made_here` does, for a caller that asks about many sessions.
     """
-    return path_exists(paths.cursor(state.id)) or state.transcript in (made() if made else files_made_here(paths))
+    return path_exists(paths.cursor(state.id)) or state.transcript in (made() if made else _files_made_here(paths))
 
 
-def files_made_here(paths: StorePaths) -> frozenset[str]:
+def _files_made_here(paths: StorePaths) -> frozenset[str]:
     """Return the paths of the files that commands wrote on this machine for sessions that they created."""
     from sessgit.store import operations
 
@@ -144,9 +144,9 @@ def is_lost(state: Session, homes: Homes, paths: StorePaths) -> bool:
 def _find_lost(states: Iterable[Session], homes: Homes, paths: StorePaths) -> Iterator[Session]:
     """Yield the lost sessions; only id, agent's id, project and transcript of each are needed."""
     existing = cache(lambda: {file.session for file in agents.transcripts(homes)})
-    made = cache(lambda: files_made_here(paths))
+    made = cache(lambda: _files_made_here(paths))
     for state in states:
-        recorded = recorded_transcript_path(state, paths)
+        recorded = _recorded_transcript_path(state, paths)
         if not recorded or path_exists(recorded):
             continue
         place = transcript_place(homes, state, paths)
@@ -191,7 +191,7 @@ def other_copies(homes: Homes, state: Session, path: Path) -> list[Path]:
     return [other for other in agents.of(state).home.copies(homes.of(state), state.agent_id) if other != path]
 
 
-def transcript_target(homes: Homes, state: Session, project: str, paths: StorePaths | None = None) -> Path:
+def transcript_target(homes: Homes, state: Session, project: str, paths: StorePaths) -> Path:
     """Return the place of the transcript for a client started in `project`, or where the session's state says."""
     check_folder(project)
     place = client_place(homes, state, "", project) if project else transcript_place(homes, state, paths)

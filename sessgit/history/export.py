@@ -14,12 +14,11 @@ from typing import Any
 
 from sessgit import agents
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
-from sessgit.history import log as logs
-from sessgit.history import show
+from sessgit.history import show, turn_log
 from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.resolve import row_of
 from sessgit.history.tree import TreeFamily
-from sessgit.history.views import Prices, read_pieces, sum_tokens, turn_gists
+from sessgit.history.turn_log import Prices, read_pieces, sum_tokens, turn_gists
 from sessgit.model import canonical, humanize, ids, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
@@ -114,7 +113,7 @@ def export_story(
     whole = len(rows) == branch.state.turns
     tokens = dict(branch.state.tokens) if whole else sum_tokens(turn_gists(context, branch, rows))
     family, relatives = (families or Families(index)).relatives(branch, rows)
-    left = [one for several in logs.branch_log(index, branch, limit=0).left.values() for one in several]
+    left = [one for several in turn_log.branch_log(index, branch, limit=0).left.values() for one in several]
     return Story(
         branch=branch.name,
         commit=branch.tip,
@@ -136,7 +135,7 @@ def read_story_turns(
     context: Context, choice: ExportChoice, rows: Sequence[Row], overrides: Prices, progress: Progress
 ) -> Iterator[StoryTurn]:
     """Yield the turns in full, each read when it is needed."""
-    log = logs.branch_log(context.index, choice.branch, limit=0)
+    log = turn_log.branch_log(context.index, choice.branch, limit=0)
     for row in counted(rows, progress):
         forks = tuple(_make_relative(fork.branch, rows, fork.turn) for fork in log.forks.get(row.turn, ()))
         sides = [side for side in log.left.get(row.turn, ()) if side.open]
@@ -179,16 +178,16 @@ class Families:
         others; none if it is alone."""
         session = branch.session
         if session not in self._families:
-            family = logs.session_family(self.index, branch)
+            family = turn_log.session_family(self.index, branch)
             self._families |= {member.name: family for member, _ in family} | {session: family}
         family = self._families[session]
         listed = family[:_MOST_FAMILY] if len(family) > 1 else []
         relatives = []
         for member, depth in listed:
             at = self.index.fork_place(member) if depth else None
-            left = logs.last_shared_turn(self.index, layout.session_of(at.branch), at) if at else None
-            relative, cell = _make_relative(member, rows, left), at.cell if at else ""
-            relatives.append(replace(relative, depth=depth, cell=cell, own=member.name == session))
+            left = turn_log.last_shared_turn(self.index, layout.session_of(at.branch), at) if at else None
+            relative = _make_relative(member, rows, left)
+            relatives.append(replace(relative, depth=depth, cell=at.cell if at else "", own=member.name == session))
         return tuple(relatives), max(0, len(family) - _MOST_FAMILY)
 
 
@@ -312,7 +311,7 @@ def file_name(choice: ExportChoice, rows: Sequence[Row], format_: str) -> str:
     return f"{'-'.join(parts)}{_FILE_SUFFIXES[format_]}"
 
 
-def create_folder(folder: Path, *, replacing: bool = False) -> None:
+def create_folder(folder: Path, *, replacing: bool) -> None:
     """Create a folder for files of an export; raises ConflictError if it has files and they may not be replaced."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,10 +10,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from sessgit.history import views
-from sessgit.history.log import families, grouped, side_branches
+from sessgit.history import turn_log
 from sessgit.history.resolve import outlines_in_project
-from sessgit.history.views import Prices
+from sessgit.history.turn_log import Prices, families, grouped, side_branches
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
 from sessgit.store import layout
@@ -247,9 +246,9 @@ def _sort_keys(index: Index, outlines: Sequence[Outline], order: Order, prices: 
     if order == "name":
         return {name: state.display_title.casefold() for name, state in states.items()}
     if order == "tokens":
-        return {name: views.total_tokens(state).total for name, state in states.items()}
+        return {name: turn_log.total_tokens(state).total for name, state in states.items()}
     if order == "cost":
-        return {name: views.session_cost(state, prices) or 0.0 for name, state in states.items()}
+        return {name: turn_log.session_cost(state, prices) or 0.0 for name, state in states.items()}
     facts, times = index.imported_facts(), dict[str, str]()
     for name, state in states.items():
         known = [state.updated, state.created]

@@ -15,7 +15,6 @@ from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.line import Base
 from sessgit.errors import DamageError, NotFoundError
-from sessgit.history import shared_turns
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
@@ -183,6 +182,23 @@ def fork_commit(store: Store, session: str, tips: Mapping[str, str]) -> str:
     return origin.commit
 
 
+def is_parent_folder(store: Store, commit: str, state: Session, number: int) -> bool:
+    """Return whether the folder of a turn of a client's fork is that of the session that it left. Its lines then name
+    that session, and the fork's own file has the fork's id in its place."""
+    origin = state.origin
+    if origin is None or not origin.replaced or number > origin.turn:
+        return False
+    path = layout.turn_folder(number)
+    return store.entry(commit, path) == store.entry(origin.commit, path)
+
+
+def own_line(raw: bytes, state: Session) -> bytes:
+    """Return a line of such a folder as the fork's own file has it."""
+    if state.origin is None:
+        return raw
+    return agents.of(state).lines.with_session(raw, state.origin.replaced, state.agent_id)
+
+
 def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
     """Return the lines of a turn as the session's own file has them."""
     return next(lines_of_turns(store, commit, state, [number]))
@@ -191,8 +207,8 @@ def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[b
 def lines_of_turns(store: Store, commit: str, state: Session, numbers: Sequence[int]) -> Iterator[list[bytes]]:
     """Yield the lines of each of these turns as the session's own file has them."""
     for number, lines in zip(numbers, store.lines_of_turns(commit, numbers), strict=True):
-        if shared_turns.is_parent_folder(store, commit, state, number):
-            yield [shared_turns.own_line(raw, state) for raw in lines.whole]
+        if is_parent_folder(store, commit, state, number):
+            yield [own_line(raw, state) for raw in lines.whole]
         else:
             yield lines.whole
 

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.errors import SessgitError
-from sessgit.history import shared_turns, views
+from sessgit.history import diff, turn_log
 from sessgit.model import prices
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.frozen import frozen
@@ -250,7 +250,7 @@ def _distinct_turns(index: Index, turns: Iterable[_HeldTurn]) -> list[list[_Held
 
 
 def _is_same_turn(index: Index, a: Row, b: Row) -> bool:
-    return (a.time, a.title) == (b.time, b.title) and shared_turns.is_same_turn(index.open_store(), a, b)
+    return (a.time, a.title) == (b.time, b.title) and diff.is_same_turn(index.open_store(), a, b)
 
 
 class _HeldTurn(NamedTuple):
@@ -299,7 +299,7 @@ def _held_turns(index: Index, outlines: Mapping[str, Outline], progress: Progres
             read[row.commit] = _read_gist(index, outlines, row, row.commit, known)
             index.remember({row.commit: read[row.commit]})  # each at once, so that an interruption loses none
         except SessgitError:  # a damaged turn does not stop the count of all others
-            read[row.commit] = gist or views.gist_from_trailers(row)
+            read[row.commit] = gist or turn_log.gist_from_trailers(row)
     for row, gist in rows:
         yield _HeldTurn(_holder(row, outlines), row, read.get(row.commit) or gist or Gist())
     yield from _grown_in_forks(index, outlines)
@@ -338,9 +338,9 @@ def _read_gist(index: Index, outlines: Mapping[str, Outline], row: Row, commit: 
     holder = index.branch(_holder(row, outlines))
     if known is None or agent.sidecars.may_be_inline(holder.state.agent_version if holder else ""):
         body = agent.parsed(store.lines(commit, row.turn).body)
-    own = known or (agent.cells.describe(body).gist if body else views.gist_from_trailers(row))
-    files, seen = views.subagent_files(store, commit, row.turn), set[str]()
+    own = known or (agent.cells.describe(body).gist if body else turn_log.gist_from_trailers(row))
+    files, seen = turn_log.subagent_files(store, commit, row.turn), set[str]()
     for name in (name for name, data in files.items() if agent.sidecars.goes_on(data)):
-        earlier = (views.subagent_files(store, commit, number) for number in range(row.turn - 1, 0, -1))
+        earlier = (turn_log.subagent_files(store, commit, number) for number in range(row.turn - 1, 0, -1))
         seen.update(agent.sidecars.messages(next((parts[name] for parts in earlier if name in parts), b"")))
     return replace(own, subagents=agent.sidecars.gist(body, files.values(), seen))

@@ -8,11 +8,10 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from sessgit.errors import SessgitError
-from sessgit.history import views
-from sessgit.history.log import families, grouped, list_merges
+from sessgit.history import turn_log
 from sessgit.history.ls import is_begun
 from sessgit.history.resolve import outlines_in_project
-from sessgit.history.views import Prices
+from sessgit.history.turn_log import Prices, families, grouped, list_merges
 from sessgit.model import prices as price_list
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
@@ -158,7 +157,7 @@ def forest_json(forest: Forest, live: frozenset[str], overrides: Prices) -> dict
 
 def _node_json(node: TreeNode, live: frozenset[str], overrides: Prices) -> dict[str, Any]:
     state = node.branch.state
-    cost = views.session_cost(state, overrides)
+    cost = turn_log.session_cost(state, overrides)
     left = (bool(node.parent) and not node.is_child) or state.origin is not None
     return {
         "id": node.branch.name,
@@ -172,8 +171,8 @@ def _node_json(node: TreeNode, live: frozenset[str], overrides: Prices) -> dict[
         "turns": state.turns,
         "own_turns": node.own_turns,
         "updated": state.updated or None,
-        "cost_usd": views.rounded_cost(cost),
-        "own_cost_usd": views.rounded_cost(node.own_cost),
+        "cost_usd": turn_log.rounded_cost(cost),
+        "own_cost_usd": turn_log.rounded_cost(node.own_cost),
         "first_words": node.first_words,
         "kind": node.kind,
         "rewound_of": node.parent if node.kind == "rewound" else None,
@@ -261,7 +260,7 @@ class _NodeReader:
             max(0, branch.state.turns - first + 1),
             self._cost(self._own(branch, first))
             if left or branch.name in self.merging
-            else views.session_cost(branch.state, self.prices),
+            else turn_log.session_cost(branch.state, self.prices),
             self._words(branch, first),
             tuple(sorted(self.merged.get(branch.name, ()))),
         )
@@ -283,7 +282,7 @@ class _NodeReader:
         return self.index.title(row) if row else ""
 
     def _cost(self, rows: Sequence[Row]) -> float | None:
-        return price_list.token_cost(views.sum_tokens(views.indexed_gists(self.index, rows)), self.prices)
+        return price_list.token_cost(turn_log.sum_tokens(turn_log.indexed_gists(self.index, rows)), self.prices)
 
 
 def _nodes_in_order(nodes: Sequence[TreeNode], root: str) -> list[TreeNode]:

@@ -16,7 +16,7 @@ from sessgit.agents.base import Agent, Subagents
 from sessgit.agents.cutter import Cutter, Facts, Node, Waiting, begin_facts, load_facts
 from sessgit.agents.line import CHOSEN, Line, Opened, Reader
 from sessgit.errors import MovedError
-from sessgit.history import reassemble, shared_turns
+from sessgit.history import reassemble
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
@@ -391,12 +391,12 @@ class FilePass:
     def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
         """Return the recorded lines, read from the agent's file if it has them, so that their places are known."""
         tip, message = self.tops.get(node.key, node.commit), self.store.message(node.commit)
-        is_shared = self.known.state is not None and shared_turns.is_parent_folder(
+        is_shared = self.known.state is not None and reassemble.is_parent_folder(
             self.store, tip, self.known.state, node.number
         )
         is_here = message.get("Session") == self.session and message.file == self.file.number
         placed = [line for extent in message.extents for line in self.file.reader.again(extent)] if is_here else []
-        own = partial(shared_turns.own_line, state=self.known.state) if is_shared and self.known.state else None
+        own = partial(reassemble.own_line, state=self.known.state) if is_shared and self.known.state else None
         return self.turns.lines_again(node, tip, placed, own)
 
     def _commit_points(self, node: Node, body: list[Line]) -> list[tuple[int, bool]]:

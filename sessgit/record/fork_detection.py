@@ -20,7 +20,7 @@ from sessgit.agents.cutter import Cutter, Node, Place, begin_facts, folder_files
 from sessgit.agents.line import Base, Line, Reader, opened
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
-from sessgit.history.shared_turns import LineComparison, body_relation
+from sessgit.history.diff import LineComparison, body_relation
 from sessgit.model import ids
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Extent, Message

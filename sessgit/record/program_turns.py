@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.errors import SessgitError, UsageError
-from sessgit.history import program_lines
+from sessgit.history import turn_log
 from sessgit.model import humanize
 from sessgit.model.conversation.session import Session
 from sessgit.record.edit_commit import StateEdit, write_edit
@@ -162,7 +162,7 @@ def _edit(context: Context, tip: str, state: Session, added: Sequence[Line]) -> 
         return None
     known = {
         name: [line for line in store.repo.blob(oid).split(b"\n") if line]
-        for name, (oid, _) in program_lines.files(store, tip).items()
+        for name, (oid, _) in turn_log.program_line_files(store, tip).items()
     }
     parsed = [(name, line) for name, lines in known.items() for line in agent.parsed(lines)]
     uuids = {line.uuid for _, line in parsed}
@@ -176,7 +176,7 @@ def _edit(context: Context, tip: str, state: Session, added: Sequence[Line]) -> 
             place, start = place - 1, ""
         if line.uuid not in uuids:
             cell, ends = agent.programs.cell_of(line)
-            name = (begun.get(cell) if ends else "") or program_lines.file_name(rows[place].prompt)
+            name = (begun.get(cell) if ends else "") or turn_log.program_file_name(rows[place].prompt)
             files.setdefault(name, []).append(clean(line.raw)[0])
             numbers[rows[place].turn] = None
     changes = {

@@ -14,7 +14,7 @@ from itertools import chain, count
 from typing import Any, Literal
 
 from sessgit.errors import DamageError
-from sessgit.history import pad_lists, session_files, shared_turns
+from sessgit.history import diff, pad_lists, session_files
 from sessgit.model import ids, merge_decisions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
@@ -334,7 +334,7 @@ def _age(store: Store, tip: str) -> tuple[int, str]:
 def joined_commit(store: Store, main: str, other: str) -> str:
     """Write the commit that continues both, with the turns of the first; no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
-    merge_base = shared_turns.merge_base(store, main, other)
+    merge_base = diff.merge_base(store, main, other)
     base = store.state(merge_base) if merge_base else None
     if base is None or base.id != ours.id:
         # They have no common base: each field of either counts as changed.

@@ -16,8 +16,7 @@ from sessgit import agents
 from sessgit.agents import Transcript
 from sessgit.agents.base import Agent
 from sessgit.errors import SessgitError
-from sessgit.history import client_files
-from sessgit.history.code import git
+from sessgit.history import client_files, project_git
 from sessgit.model import ids
 from sessgit.record import privacy, program_turns
 from sessgit.record.recording import record
@@ -179,7 +178,7 @@ class _Drain:
         stops = [event for event in events if event.name in _STOP_EVENTS]
         # The answer may be there before the event that names it: the first process notes the project's commit.
         is_fresh = bool(stops) or time.time() - _modified_time(path) < _FRESH_SECONDS
-        head = git.project_head(last.cwd, context.env) if last.cwd and is_fresh else ""
+        head = project_git.project_head(last.cwd, context.env) if last.cwd and is_fresh else ""
         if stops:
             cursor = recorder_state.load_cursor(self.paths, file.session)
             offset = cursor.offset if cursor else 0
@@ -241,14 +240,14 @@ def update_fulltext(index: Index, seconds: float) -> None:
 
     Raises SessgitError or `sqlite3.Error` if the full-text index cannot be written; the next search repairs it.
     """
-    from sessgit.history import fulltext_update
+    from sessgit.history import search
     from sessgit.store.fulltext import TextIndex
     from sessgit.store.index import is_damage
 
     words = TextIndex(index.path, wait=0)
     try:
-        if not fulltext_update.is_up_to_date(index, words):
-            fulltext_update.update_fulltext(index, words, seconds=seconds)
+        if not search.is_up_to_date(index, words):
+            search.add_new_turns(index, words, seconds=seconds)
     except sqlite3.Error as error:
         if is_damage(error):
             words.remove()

@@ -18,10 +18,10 @@ from typing import Literal
 from sessgit.branch import worktree as worktrees
 from sessgit.branch.worktree import Worktree
 from sessgit.errors import NotFoundError, SessgitError, UsageError
-from sessgit.history.code import difference, git
-from sessgit.history.code.difference import CodeDiff
-from sessgit.history.code.git import Env, Head
-from sessgit.history.views import read_pieces, turn_gists
+from sessgit.history import code_comparison, project_git
+from sessgit.history.code_comparison import CodeDiff
+from sessgit.history.project_git import Env, Head
+from sessgit.history.turn_log import read_pieces, turn_gists
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox import processes
@@ -127,7 +127,7 @@ def bisect_by_command(
     Raises SessgitError if the command ends with a code that stops the search.
     """
     rows = context.index.turns(branch.name, span.good, span.bad)
-    known = {row.turn: head for row in rows if (head := git.head_after_turn(context.store, row)) is not None}
+    known = {row.turn: head for row in rows if (head := project_git.head_after_turn(context.store, row)) is not None}
     if not known:
         short = branch.short
         is_whole = (span.good, span.bad) == (1, branch.state.turns)
@@ -149,7 +149,7 @@ def bisect_by_command(
 
         result = _search(context, branch, [row for row in rows if row.turn in known], test, report)
     ends = (branch, result.good.turn), (branch, result.bad.turn)
-    code = difference.compare_code(context, *ends, command.env)
+    code = code_comparison.compare_code(context, *ends, command.env)
     return replace(result, span=span, untested=untested, code=code)
 
 
@@ -346,7 +346,7 @@ class BisectWorktree:
 
     def __init__(self, project: str, env: Env, parent: Path) -> None:
         """`project` is a folder of the user's repository, `parent` an empty one; raises NotFoundError without git."""
-        self._checkout = git.find_checkout(project, env)
+        self._checkout = project_git.find_checkout(project, env)
         self._project, self._env = project, env
         self._path = parent / (Path(self._checkout.top).name or "project")
         self._planned: Worktree | None = None
@@ -354,7 +354,7 @@ class BisectWorktree:
 
     def has(self, commit: str) -> bool:
         """Return whether the repository still has the commit."""
-        return git.has_object(self._checkout.top, self._env, f"{commit}^{{commit}}")
+        return project_git.has_object(self._checkout.top, self._env, f"{commit}^{{commit}}")
 
     def check_out(self, head: Head) -> str:
         """Check out the commit and return the folder to work in: that of the project, if the commit has it. Changes
@@ -362,7 +362,7 @@ class BisectWorktree:
         if self._git_dir is None:
             self._planned = worktrees.plan_worktree(self._project, head, self._path, "", self._env)
             worktrees.make_worktree(self._planned, self._env)
-            path = git.read_output(str(self._path), self._env, "rev-parse", "--absolute-git-dir")
+            path = project_git.read_output(str(self._path), self._env, "rev-parse", "--absolute-git-dir")
             self._git_dir = Path(os.fsdecode(path.removesuffix(b"\n")))
         else:
             if not (self._path / ".git").is_file():
@@ -388,7 +388,7 @@ class BisectWorktree:
     def _git(self, *arguments: str) -> None:
         # Both paths are given: if the command replaced the worktree's `.git`, git would search the folders above.
         paths = (f"--git-dir={self._git_dir}", f"--work-tree={self._path}")
-        git.run_change(str(self._path), self._env, *paths, *_NO_SUBMODULES, *arguments)
+        project_git.run_change(str(self._path), self._env, *paths, *_NO_SUBMODULES, *arguments)
 
 
 @contextmanager

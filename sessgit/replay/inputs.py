@@ -17,9 +17,8 @@ from typing import Literal
 from sessgit import agents
 from sessgit.agents.base import Stream
 from sessgit.errors import SessgitError, UsageError
-from sessgit.history.fork_point import ForkPoint
-from sessgit.history.resolve import ResolvedTarget
-from sessgit.history.views import read_turn
+from sessgit.history.resolve import ForkPoint, ResolvedTarget
+from sessgit.history.turn_log import read_turn
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn, Saying

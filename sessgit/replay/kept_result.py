@@ -13,7 +13,7 @@ from sessgit.branch import fork as forks
 from sessgit.branch.edit import check_name_free
 from sessgit.branch.restore import write_copy
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.resolve import ForkPoint
 from sessgit.model import humanize
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen

@@ -14,7 +14,7 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import cell_graph
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import Node
-from sessgit.history.views import body_of
+from sessgit.history.turn_log import body_of
 from sessgit.model import canonical, dependency_graph
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen

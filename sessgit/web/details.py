@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 from sessgit.errors import NotFoundError
 from sessgit.formats import html
-from sessgit.history import cells, diff, export, search, show, views
-from sessgit.history.code.difference import code_json, compare_code
+from sessgit.history import cells, diff, export, search, show, turn_log
+from sessgit.history.code_comparison import code_json, compare_code
 from sessgit.history.export import ExportChoice
 from sessgit.model.progress import no_progress
 from sessgit.web.reads import Json, Reader
@@ -42,7 +42,7 @@ class Details:
         """Return an image of a turn with its media type; raises NotFoundError for one that a browser may not show."""
         branch = self._reader.target(address).branch
         for row in self._context.index.turns(branch.name, number, number):
-            data = html.turn_images(views.read_pieces(self._context.store, branch, row)[1])[image : image + 1]
+            data = html.turn_images(turn_log.read_pieces(self._context.store, branch, row)[1])[image : image + 1]
             with suppress(ValueError):
                 if data and (kind := html.media_type(data[0])):
                     return base64.b64decode(data[0]), kind
@@ -71,7 +71,7 @@ class Details:
             place=place if place in search.COLUMNS_BY_PLACE else "",
             label=label,
             since=time.time() - int(days) * _DAY if days.isascii() and days.isdecimal() and len(days) < 6 else None,
-            commits=views.commits_touching(context, paths, self._reader.place.cwd, no_progress) if file else None,
+            commits=turn_log.commits_touching(context, paths, self._reader.place.cwd, no_progress) if file else None,
         )
         if file and not query.strip():
             found = search.turns_at(context.index, where, _MOST_HITS, _SNIPPET_LENGTH)
@@ -82,6 +82,6 @@ class Details:
     def files(self, address: str) -> Json:
         """Return the files that a conversation wrote, by absolute path."""
         branch = self._reader.target(address).branch
-        gists = views.turn_gists(self._context, branch, self._context.index.turns(branch.name), no_progress)
+        gists = turn_log.turn_gists(self._context, branch, self._context.index.turns(branch.name), no_progress)
         written = {cells.absolute_path(file, branch.state.project) for gist in gists for file in gist.files_changed}
         return {"written": sorted(written)}

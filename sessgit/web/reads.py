@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from sessgit import agents
 from sessgit.environment import Environment
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history import client_files, resolve, tree, views
-from sessgit.history import log as logs
+from sessgit.history import client_files, resolve, tree, turn_log
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model import canonical, ids, prices
 from sessgit.model.conversation.message import parse_tools
@@ -101,7 +100,7 @@ class Reader:
         choice = tree.TreeFilter(session, everything=True, live=live, fold=False)
         forest = tree.build_forest(self.context.index, choice, overrides)
         branches = [node.branch for family in forest.families for node in family.nodes]
-        sessions = [views.session_json(one, overrides) for one in branches if not layout.is_side_branch(one.name)]
+        sessions = [turn_log.session_json(one, overrides) for one in branches if not layout.is_side_branch(one.name)]
         return {"sessions": sessions, **tree.forest_json(forest, live, overrides)}
 
     def _current(self) -> str | None:
@@ -118,10 +117,10 @@ class Reader:
         `turn`, unless that is 0."""
         branch = self.target(address).branch
         index, start = self.context.index, (turn - 1) // _BLOCK * _BLOCK + 1
-        log = logs.branch_log(index, branch, limit=0)
+        log = turn_log.branch_log(index, branch, limit=0)
         parent = index.branch(branch.state.origin.session) if branch.state.origin else None
         return {
-            "session": views.session_json(branch, self.context.prices),
+            "session": turn_log.session_json(branch, self.context.prices),
             "short": self._short(branch.name),
             "resume": self._resume(branch),
             "origin": self.title(parent) if parent else None,
@@ -159,11 +158,11 @@ class Reader:
                 "tools": dict(parse_tools(row.trailer("Tools"))),
                 "files": len(gist.files),
                 "tokens": row.tokens.as_json(),
-                "cost_usd": views.rounded_cost(prices.token_cost(gist.tokens, overrides)),
+                "cost_usd": turn_log.rounded_cost(prices.token_cost(gist.tokens, overrides)),
                 "compacted": row.compacted,
                 "from": row.trailer("Origin") if row.trailer("Event") == "graft" else "",
             }
-            for row, gist in zip(rows, views.indexed_gists(index, rows), strict=True)
+            for row, gist in zip(rows, turn_log.indexed_gists(index, rows), strict=True)
         ]
 
     def operations(self, limit: int) -> list[Json]:
@@ -221,6 +220,6 @@ class Reader:
 def _words(store: Store, branch: Branch, row: Row, title: str) -> Json:
     """Return the answer of a turn and the beginning of its prompt; if it cannot be read, a shorter `title`."""
     with suppress(SessgitError):
-        turn = views.read_turn(store, branch.tip, row)
+        turn = turn_log.read_turn(store, branch.tip, row)
         return {"title": canonical.one_line(turn.prompt, _LONGEST_TITLE) or title, "answer": turn.answer}
     return {"title": title, "answer": ""}

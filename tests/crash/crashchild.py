@@ -28,7 +28,7 @@ for _name in app.COMMANDS:
         import_module(f"sessgit.cli.commands.{app.MODULES.get(_name, _name)}")
 for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.api.session", "sessgit.recorder.drain",
               "sessgit.history.search", "sessgit.record.imports",
-              "sessgit.history.fulltext_update", "sessgit.store.fulltext"):  # fmt: skip
+              "sessgit.store.fulltext"):  # fmt: skip
     import_module(_name)
 
 

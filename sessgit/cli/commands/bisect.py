@@ -17,9 +17,8 @@ from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import resolve
+from sessgit.history import code_comparison, resolve
 from sessgit.history.cells import CellDetail, Node, cell_at, cell_details
-from sessgit.history.code import difference
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
 from sessgit.model.frozen import frozen
@@ -140,7 +139,7 @@ def _deciding_calls(cli: Invocation, result: BisectResult) -> DecidingCalls:
         for row in rows
     }
     every = [node for group in nodes.values() for node in group]
-    return DecidingCalls(nodes, cell_details(cli.store, result.branch, rows, every))
+    return DecidingCalls(nodes, cell_details(cli.context, result.branch, every))
 
 
 def _result_lines(cli: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
@@ -250,7 +249,7 @@ def _as_json(result: BisectResult, command: str, pattern: str, calls: DecidingCa
         ],
         "skipped": [{"turn": turn, "reason": why} for turn, why in sorted(result.untested.items())],
         "files": list(result.files),
-        "code": difference.code_json(result.code) if result.code is not None else None,
+        "code": code_comparison.code_json(result.code) if result.code is not None else None,
         "next": {
             "show": f"sessgit show {name}@{bad}",
             "fork": f"sessgit fork {name} --at {good}",

@@ -13,8 +13,7 @@ from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import UsageError
 from sessgit.history import blame as blames
-from sessgit.history.blame import Author, Blame, BlamedLine
-from sessgit.history.blame_edits import RecordedEdit
+from sessgit.history.blame import Author, Blame, BlamedLine, RecordedEdit
 from sessgit.model import canonical
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9})?)?")
@@ -110,22 +109,22 @@ def _blame_lines(
 def _name(line: BlamedLine, author: Author | None, *, explain: bool) -> str:
     if author:
         return text.clean(author.prompt)
-    if explain and line.edited.silence:
-        return _REASONS[line.edited.silence]
+    if explain and line.silence:
+        return _REASONS[line.silence]
     return text.clean(line.line.commit.author) if line.line.commit else _NOT_RECORDED
 
 
 def _seconds(blame: Blame, line: BlamedLine) -> float:
-    if blame.author(line) and line.edited.edit:
-        return line.edited.edit.time
+    if blame.author(line) and line.edit:
+        return line.edit.time
     return float(line.line.commit.author_time) if line.line.commit else 0.0
 
 
 def _short_address(idents: Mapping[str, str], blame: Blame, line: BlamedLine) -> str:
     """Return `a41f9c02@7.3`, the commit's id, or dashes; a line that is only probable has a ~."""
-    author, edit = blame.author(line), line.edited.edit
+    author, edit = blame.author(line), line.edit
     if author and edit:
-        return f"{idents[author.branch.name]}@{_place(author, edit)}{'~' if line.edited.certainty == 'run' else ''}"
+        return f"{idents[author.branch.name]}@{_place(author, edit)}{'~' if line.certainty == 'run' else ''}"
     return line.line.commit.id[:_SHORT_COMMIT] if line.line.commit else "-" * _SHORT_COMMIT
 
 
@@ -149,10 +148,10 @@ def _porcelain_lines(blame: Blame, lines: Sequence[BlamedLine]) -> Iterator[str]
             if oid not in known:
                 known.add(oid)
                 yield from _porcelain_facts(blame, line)
-            author, edit = blame.author(line), line.edited.edit
+            author, edit = blame.author(line), line.edit
             if author and edit:
                 yield f"sessgit-address {_address(author, edit)}"
-                yield f"sessgit-certainty {line.edited.certainty}"
+                yield f"sessgit-certainty {line.certainty}"
             if not place:
                 yield f"filename {line.line.path or blame.file.path}"
             yield f"\t{line.line.text}"
@@ -186,7 +185,7 @@ def _as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:
     commits: dict[str, dict[str, Any]] = {}
     out = []
     for line in lines:
-        author, edit, commit = blame.author(line), line.edited.edit, line.line.commit
+        author, edit, commit = blame.author(line), line.edit, line.line.commit
         address = _address(author, edit) if author and edit else None
         if author and edit and address and address not in turns:
             turns[address] = {
@@ -212,9 +211,9 @@ def _as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:
                 "line": line.number,
                 "text": line.line.text,
                 "address": address,
-                "certainty": line.edited.certainty if author else None,
+                "certainty": line.certainty if author else None,
                 "commit": commit.id if commit else None,
-                "silence": line.edited.silence if not author else None,
+                "silence": line.silence if not author else None,
             }
         )
     return {

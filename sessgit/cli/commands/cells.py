@@ -14,11 +14,10 @@ from sessgit.cli.frame import ADDRESS, CELL_ADDRESS, LIMIT, Answer, argument, op
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import paragraph, session_heading
 from sessgit.errors import NotFoundError
-from sessgit.history import cell_graph, resolve, why
+from sessgit.history import cell_graph, resolve
 from sessgit.history import cells as listing
-from sessgit.history.cell_graph import KINDS, CellChain, Graph
+from sessgit.history.cell_graph import KINDS, CellChain, FileHistory, FileRead, FileStep, Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
-from sessgit.history.why import FileHistory, FileRead, FileStep
 from sessgit.model import canonical, humanize
 from sessgit.model.conversation.content import failure
 from sessgit.model.frozen import frozen
@@ -64,7 +63,7 @@ def cells(
     most = limit if limit is not None or cli.json else _LISTED
     query = listing.CellFilter(kind or "", operation, number, failed, target.turn, most)
     listed = listing.list_cells(cli.context, branch, query, render.progress(cli, "Looking"))
-    known = listing.cell_details(cli.store, branch, listed.rows, listed.nodes, render.progress(cli, "Reading"))
+    known = listing.cell_details(cli.context, branch, listed.nodes, render.progress(cli, "Reading"))
     return Answer(
         lambda: _as_json(branch, listed, known, listing.message_places(cli.context, branch)),
         _cell_lines(cli, branch, listed, known),
@@ -136,8 +135,8 @@ def explain(
     branch = target.branch
     others = [other for other in others if other != target.session]
     whole = read_graph(cli, branch, target.turn)
-    path = why.resolve_file(whole, file, (cli.cwd, branch.state.project))
-    story = why.file_history(whole, path, behind=full or cli.json)
+    path = cell_graph.resolve_file(whole, file, (cli.cwd, branch.state.project))
+    story = cell_graph.file_history(whole, path, behind=full or cli.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     known = _details(cli, branch, [step.node for step in steps])
     for own, detail in known.items():
@@ -187,9 +186,7 @@ def read_graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph
 
 
 def _details(cli: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
-    return listing.cell_details(
-        cli.store, branch, listing.turn_rows(cli.index, branch, nodes), nodes, render.progress(cli, "Reading")
-    )
+    return listing.cell_details(cli.context, branch, nodes, render.progress(cli, "Reading"))
 
 
 _STYLES = {"wrote": ("● ", "green"), "read": ("○ ", "dim"), "failed": ("✗ ", "red"), "named": ("? ", "yellow")}

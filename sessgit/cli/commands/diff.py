@@ -18,7 +18,7 @@ from sessgit.model import canonical, prices
 from sessgit.store.index import Row
 
 if TYPE_CHECKING:
-    from sessgit.history.code.difference import ChangedFile, CodeDiff, CodeSide
+    from sessgit.history.code_comparison import ChangedFile, CodeDiff, CodeSide
 
 
 @frame.command("diff", reads=True, requires={"--patch": "--code"})
@@ -45,13 +45,13 @@ def run(
     difference = diffs.diff_branches(cli.context, (left.branch, left.turn), (right.branch, right.turn))
 
     def compared() -> CodeDiff:
-        from sessgit.history.code.difference import compare_code
+        from sessgit.history.code_comparison import compare_code
 
         ends = [(each.branch, each.end) for each in (left, right)]
         return compare_code(cli.context, ends[0], ends[1], os.environ)
 
     def document() -> dict[str, object]:
-        from sessgit.history.code.difference import code_json, code_patch
+        from sessgit.history.code_comparison import code_json, code_patch
 
         value = diffs.diff_json(cli.store, difference, cli.prices)
         if code:
@@ -64,11 +64,11 @@ def run(
 
 
 def _code_page(cli: Invocation, compare: Callable[[], CodeDiff], patch: bool) -> Iterator[str]:
-    from sessgit.history.code import difference
+    from sessgit.history import code_comparison
 
     diff = compare()
     yield from code_section(cli, diff)
-    if patch and (changes := difference.code_patch(diff, os.environ)):
+    if patch and (changes := code_comparison.code_patch(diff, os.environ)):
         yield ""
         yield from patch_lines(cli, changes)
 

@@ -14,8 +14,8 @@ from sessgit.cli import client_notes, frame, operands, text
 from sessgit.cli.frame import ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import UsageError
-from sessgit.history import client_files, fork_point, resolve
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history import client_files, resolve
+from sessgit.history.resolve import ForkPoint
 
 if TYPE_CHECKING:
     from sessgit.branch.worktree import Worktree
@@ -54,28 +54,28 @@ def fork(
         _check_is_path(cli, worktree)
     source = operands.target(cli, address, at, changes=True)
     if at_message is not None:
-        source = fork_point.at_message(cli.context, source, at_message)
+        source = resolve.at_message(cli.context, source, at_message)
     folder = str(project.resolve()) if project else ""
     if name:
         from sessgit.branch.edit import check_name_free
 
         name = check_name_free(cli.index, name, "", folder or source.state.project or cli.cwd)
-    point = fork_point.fork_point(cli.context, source)
+    point = resolve.fork_point(cli.context, source)
     plan = forks.ForkPlan(str(uuid.uuid4()), name, cli.now, None if no_restore else cli.env.homes, folder)
     tree: Worktree | None = None
     if worktree is None:
         result = forks.fork_session(cli.store, source.state, point, plan)
     else:
         from sessgit.branch import worktree as worktrees
-        from sessgit.history.code import git
+        from sessgit.history import project_git
 
-        head = git.head_at(cli.context, source.branch, point.turn, point.cell)
+        head = project_git.head_at(cli.context, source.branch, point.turn, point.cell)
         path = Path(worktree).expanduser().resolve() if worktree else None
         tree = worktrees.plan_worktree(source.state.project, head, path, plan.id[:8], os.environ, branch)
         result = worktrees.fork_into_worktree(cli.store, source.state, point, plan, tree, os.environ)
     state = client_files.localize_state(result.state, cli.local_path)
     command, next_step = client_notes.continuation(cli, state)
-    can_continue = fork_point.chain_is_closed(cli.store, result.commit, point.turn)
+    can_continue = resolve.chain_is_closed(cli.store, result.commit, point.turn)
     remarks = client_notes.redacted(result.missing, "the fork")
     if result.dropped_calls:
         remarks.append(f"Left out: {text.counted(result.dropped_calls, 'tool call')} without a result.")

@@ -15,10 +15,9 @@ from sessgit.cli.frame import ADDRESS, AT_OP, LIMIT, SINCE, Answer, option, pars
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
 from sessgit.errors import SessgitError, UsageError
-from sessgit.history import log as logs
-from sessgit.history import views
-from sessgit.history.log import BranchLog, ForkEntry, SideBranch, list_merges
+from sessgit.history import turn_log
 from sessgit.history.resolve import tags_by_commit
+from sessgit.history.turn_log import BranchLog, ForkEntry, SideBranch, list_merges
 from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.session import is_terse
@@ -71,11 +70,11 @@ def run(
     asof = operands.as_of(cli, at_op)
     target = operands.target_as_of(cli, asof, address)
     commits = operands.commits(cli, paths) if paths else None
-    selection = logs.TurnFilter(parse_time(since, cli.now), tool, commits)
+    selection = turn_log.TurnFilter(parse_time(since, cli.now), tool, commits)
     if graph and (selection.narrows or reverse):
         raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
     operands.check_no_cell(cli, target, "log")
-    log = logs.branch_log(cli.index, target.branch, target.turn, limit, selection)
+    log = turn_log.branch_log(cli.index, target.branch, target.turn, limit, selection)
 
     def document() -> dict[str, object]:
         rows = [(log.branch.tip, row) for row in log.rows]
@@ -83,13 +82,13 @@ def run(
             sides = chain.from_iterable(log.left[turn] for turn in sorted(log.left))
             rows += [(side.branch.tip, row) for side in sides for row in _side_rows(cli, side)]
         prices = cli.prices
-        turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
-        session = views.session_json(log.branch, prices)
+        turns = [turn_log.turn_json(row, turn_log.read_turn(cli.store, tip, row), prices) for tip, row in rows]
+        session = turn_log.session_json(log.branch, prices)
         return {"session": session, "turns": turns, "at_op": operands.as_of_json(asof)}
 
     headline = operands.as_of_headline(cli, asof)
     if graph:
-        family = [branch for branch, _ in logs.session_family(cli.index, target.branch)]
+        family = [branch for branch, _ in turn_log.session_family(cli.index, target.branch)]
         lines = _graph_lines(cli, family, limit, rewound=rewound)
     elif oneline:
         remarks = () if cli.json else headline  # standard output has addresses only
@@ -118,8 +117,8 @@ def _turn_lines(cli: Invocation, log: BranchLog, *, reverse: bool, rewound: bool
 
 def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
     state, name = log.branch.state, cli.ident(log.branch.name)
-    tokens = text.tokens(text.new_tokens(views.total_tokens(state)))
-    cost = text.money(views.session_cost(state, cli.prices))
+    tokens = text.tokens(text.new_tokens(turn_log.total_tokens(state)))
+    cost = text.money(turn_log.session_cost(state, cli.prices))
     total = ", ".join(filter(None, (text.counted(state.turns, "turn"), f"{tokens} tokens", cost)))
     model = next((model for row in reversed(log.rows) if (model := row.trailer("Model"))), "")
     project = text.clean(cli.short(state.project))
@@ -276,14 +275,15 @@ class _LogPage:
         if not is_terse(title):
             return []
         with suppress(SessgitError):  # damaged lines do not keep the other turns from being listed
-            if answer := canonical.one_line(views.read_turn(self.cli.store, self.log.branch.tip, row).answer, _LONGEST):
+            turn = turn_log.read_turn(self.cli.store, self.log.branch.tip, row)
+            if answer := canonical.one_line(turn.answer, _LONGEST):
                 indent = self.number + self.clock.width + 6
                 return [" " * indent + self.paint("dim", text.cut(text.clean(answer), self.cli.width - indent))]
         return []
 
     def _texts(self, row: Row) -> list[str]:
         """Return the prompt and the last answer, whole."""
-        content = views.read_turn(self.cli.store, self.log.branch.tip, row)
+        content = turn_log.read_turn(self.cli.store, self.log.branch.tip, row)
         room = self.cli.width - len(_RAIL)
         prompt = [self.paint("bold", line) for line in text.wrapped(content.prompt, room)]
         answer = text.wrapped(content.answer or "(no answer)", room)
@@ -343,7 +343,7 @@ def _commit_json(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> d
     """Return what `log --commit --json` prints."""
     prices = cli.prices
     turns_json = [
-        views.turn_json(one.author.row, views.read_turn(cli.store, one.author.branch.tip, one.author.row), prices)
+        turn_log.turn_json(one.author.row, turn_log.read_turn(cli.store, one.author.branch.tip, one.author.row), prices)
         | {"project_lines": [{"path": path, "lines": lines} for path, lines in one.lines.items()]}
         for one in turns
     ]

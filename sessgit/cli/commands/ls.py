@@ -24,7 +24,7 @@ from sessgit.cli.frame import (
 )
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Column
-from sessgit.history import ls, views
+from sessgit.history import ls, turn_log
 from sessgit.history.ls import HiddenCounts, ListEntry, SessionFilter, SessionListing, count_hidden, matching_sessions
 from sessgit.store import layout
 from sessgit.store.index import Branch
@@ -144,7 +144,7 @@ def _as_json(cli: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
     """Return what `ls --json` prints."""
     return [
         {
-            **views.session_json(entry.branch, cli.prices),
+            **turn_log.session_json(entry.branch, cli.prices),
             "merged_into": list(entry.merged),
             "missing_turns": entry.elsewhere,
         }
@@ -189,7 +189,7 @@ def _row(cli: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, 
         (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + text.title(state)).ljust(_LEAST),
         text.counted(state.turns, "turn"),
         text.ago(cli, entry.accessed or state.updated),
-        text.money(views.session_cost(state, cli.prices)),
+        text.money(turn_log.session_cost(state, cli.prices)),
         "● live" if state.agent_id in query.live else "",
         ", ".join(_notes(cli, entry, query)),
     )

@@ -12,7 +12,7 @@ from sessgit.cli import frame, operands, text
 from sessgit.cli.frame import Answer, argument, option
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import UsageError
-from sessgit.history import fork_point, pad_lists
+from sessgit.history import pad_lists, resolve
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.pad import Entry, Pad
@@ -68,7 +68,7 @@ def run(
     if action == "compact":
         return _change(cli, address, pad_changes.compact_pad())
     target = operands.whole_turn(cli, address, "pad")
-    commit = fork_point.last_commit_before_next(cli.context, target.branch, target.end)
+    commit = resolve.last_commit_before_next(cli.context, target.branch, target.end)
     state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
     if action != "brief":
         return Answer(lambda: _pad_json(state, pad), _pad_lines(cli, state, pad, named=bool(address)))

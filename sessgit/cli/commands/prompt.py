@@ -8,7 +8,7 @@ import sys
 from sessgit.cli import frame, prompt, render, text
 from sessgit.cli.frame import option
 from sessgit.cli.invocation import Invocation
-from sessgit.history import views
+from sessgit.history import turn_log
 from sessgit.model import canonical, humanize, ids
 
 
@@ -47,7 +47,7 @@ def _status_line(cli: Invocation, payload: str) -> str:
     branch = cli.index.branch(session) if cli.has_store else None
     parts = [session[:8], "recorded" if records else "not recorded"]
     if branch is not None:
-        cost = views.session_cost(branch.state, cli.prices)
+        cost = turn_log.session_cost(branch.state, cli.prices)
         forks = len(cli.index.forks_of(session))
         parts[0] = " ".join(filter(None, (f"{cli.ident(session)}@{branch.state.turns}", branch.state.name)))
         parts += [text.counted(forks, "fork")] if forks else []

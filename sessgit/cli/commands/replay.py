@@ -16,7 +16,7 @@ from sessgit.cli.frame import ANY_ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import paragraph, session_heading
 from sessgit.errors import UsageError
-from sessgit.history import client_files, fork_point
+from sessgit.history import client_files, resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.replay import compare, kept_result
 from sessgit.replay import plan as plans
@@ -134,7 +134,7 @@ def _keep(cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, results: tu
     """Keep the results as a fork from the last replayed turn."""
 
     context, name = cli.context, cli.ident(target.branch.name)
-    point = fork_point.fork_point(context, replace(target, turn=plan.last, cell=""))
+    point = resolve.fork_point(context, replace(target, turn=plan.last, cell=""))
     address = f"{name}{plan.place}"
     fork_name = kept_result.kept_name("replay", name, plan.place)
     kept = kept_result.begin_session(context, str(uuid.uuid4()), fork_name, point, target.state)

@@ -15,7 +15,7 @@ from sessgit.cli.frame import ANY_ADDRESS, Answer, option
 from sessgit.cli.invocation import Invocation, Paint
 from sessgit.cli.text import Column
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import resolve, show, views
+from sessgit.history import resolve, show, turn_log
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
 from sessgit.model import canonical, prices
@@ -269,8 +269,8 @@ def _session_facts(cli: Invocation, shown: SessionCard) -> Iterator[tuple[str, l
     models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
     label = "Model"
     if len(models) > 1:
-        cost = text.money(views.session_cost(state, known_prices)) if state.tokens else ""
-        yield "Tokens", [*_tokens(views.total_tokens(state)), cost]
+        cost = text.money(turn_log.session_cost(state, known_prices)) if state.tokens else ""
+        yield "Tokens", [*_tokens(turn_log.total_tokens(state)), cost]
         label = "Models"
     for model in models:
         tokens = state.tokens.get(model, Tokens())

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history.code import git
-from sessgit.history.code.git import Head
+from sessgit.history import project_git
+from sessgit.history.project_git import Head
 from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox.processes import Confinement, is_below
 from sessgit.store import tempdirs
@@ -56,7 +56,7 @@ def _head_before(context: Context, branch: Branch, first: int) -> tuple[Head | N
     """Return the project's commit at the end of the turn before `first`, else at its own end, and that turn."""
     for turn in (first - 1, first):
         with suppress(NotFoundError):
-            return git.head_at(context, branch, turn), turn
+            return project_git.head_at(context, branch, turn), turn
     return None, 0
 
 
@@ -86,7 +86,7 @@ def make_sandbox(
 def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
     """Return the recorded folder that a sandbox replaces: the top of the repository, else the project."""
     try:
-        return _recorded_top(recorded, git.find_checkout(folder, env).inner)
+        return _recorded_top(recorded, project_git.find_checkout(folder, env).inner)
     except SessgitError:
         return recorded
 
@@ -101,11 +101,11 @@ def _fill_folder(
     folder that it replaces."""
     path, source, why = Path(folder), recorded, ""
     try:
-        checkout = git.find_checkout(project, env)
+        checkout = project_git.find_checkout(project, env)
         source = _recorded_top(recorded, checkout.inner)
         if head is None:
             raise NotFoundError("the project's commit is unknown")
-        if not git.has_object(checkout.top, env, f"{head.commit}^{{commit}}"):
+        if not project_git.has_object(checkout.top, env, f"{head.commit}^{{commit}}"):
             raise NotFoundError(f"the project's commit {head.commit[:8]} is not in {checkout.top}")
         _clone_repository(checkout.top, head, folder, env)
     except SessgitError as error:
@@ -117,13 +117,13 @@ def _fill_folder(
 
 
 def _clone_repository(top: str, head: Head, folder: str, env: Mapping[str, str]) -> None:
-    git.run_change(top, env, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--", top, folder)
-    git.run_change(folder, env, "remote", "remove", "origin")
+    project_git.run_change(top, env, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--", top, folder)
+    project_git.run_change(folder, env, "remote", "remove", "origin")
     if head.branch and not head.branch.startswith("-"):
         with suppress(SessgitError):
-            git.run_change(folder, env, "checkout", "--quiet", "-B", head.branch, head.commit, "--")
+            project_git.run_change(folder, env, "checkout", "--quiet", "-B", head.branch, head.commit, "--")
             return
-    git.run_change(folder, env, "checkout", "--quiet", "--detach", head.commit, "--")
+    project_git.run_change(folder, env, "checkout", "--quiet", "--detach", head.commit, "--")
 
 
 def _alternate_folders(objects: Path) -> Iterator[str]:

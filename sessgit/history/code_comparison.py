@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history.code import git
-from sessgit.history.code.git import Env, Head
+from sessgit.history import project_git
+from sessgit.history.project_git import Env, Head
 from sessgit.model.frozen import frozen
 from sessgit.store import layout, project
 from sessgit.store.context import Context
@@ -87,7 +87,7 @@ def compare_code(context: Context, a: tuple[Branch, int], b: tuple[Branch, int],
     sides, why = [], list[SessgitError]()
     for branch, turn in (a, b):
         try:
-            head = git.head_at(context, branch, turn)
+            head = project_git.head_at(context, branch, turn)
         except NotFoundError as error:
             head, why = None, [*why, error]
         sides.append(CodeSide(branch.name, branch.state.project, turn, head))
@@ -115,7 +115,7 @@ def code_patch(found: CodeDiff, env: Env) -> str:
         found.b.commit,
         "--",
     )
-    return git.read_output(found.folder, env, *settings, *arguments).decode("utf-8", "replace")
+    return project_git.read_output(found.folder, env, *settings, *arguments).decode("utf-8", "replace")
 
 
 def code_json(found: CodeDiff) -> dict[str, object]:
@@ -148,8 +148,8 @@ def _compare_sides(a: CodeSide, b: CodeSide, env: Env) -> CodeDiff:
     folder = _common_repository(a, b, env)
     if old == new:
         return CodeDiff(a, b, folder, old)
-    base = git.decode_name(git.read_output(folder, env, "merge-base", old, new, ok=(0, 1))).strip()
-    counts = git.read_output(folder, env, "rev-list", "--count", "--left-right", f"{old}...{new}").split()
+    base = project_git.decode_name(project_git.read_output(folder, env, "merge-base", old, new, ok=(0, 1))).strip()
+    counts = project_git.read_output(folder, env, "rev-list", "--count", "--left-right", f"{old}...{new}").split()
     left, right = (
         replace(side, ahead=int(count), commits=_new_commits(folder, env, which, f"{old}...{new}"))
         for side, count, which in zip((a, b), counts, ("--left-only", "--right-only"), strict=True)
@@ -162,12 +162,12 @@ def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
     tops, why = dict[str, str](), list[NotFoundError]()
     for folder in dict.fromkeys((a.project, b.project)):
         try:
-            tops[folder] = git.find_checkout(folder, env).top
+            tops[folder] = project_git.find_checkout(folder, env).top
         except NotFoundError as error:
             why.append(error)
     missing = dict[str, list[CodeSide]]()
     for top in tops.values():
-        missing[top] = [side for side in (a, b) if not git.has_object(top, env, f"{side.commit}^{{commit}}")]
+        missing[top] = [side for side in (a, b) if not project_git.has_object(top, env, f"{side.commit}^{{commit}}")]
         if not missing[top]:
             return top
     if not tops:
@@ -184,7 +184,7 @@ def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
 
 def _new_commits(folder: str, env: Env, side: str, span: str) -> tuple[Commit, ...]:
     """Return the newest commits of one side, by `rev-list`, which ignores the user's settings for `log`."""
-    out = git.read_output(
+    out = project_git.read_output(
         folder, env, "rev-list", f"--max-count={MOST_COMMITS}", side, "--encoding=UTF-8", "--format=%H %s", span, "--"
     )  # fmt: skip
     lines = out.decode("utf-8", "replace").split("\n")
@@ -193,10 +193,10 @@ def _new_commits(folder: str, env: Env, side: str, span: str) -> tuple[Commit, .
 
 def _changed_files(folder: str, env: Env, old: str, new: str) -> tuple[ChangedFile, ...]:
     """Return the files that differ; git prints the modes and status of all, and then the numbers of lines."""
-    out = git.read_output(
+    out = project_git.read_output(
         folder, env, "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *_PLAIN_DIFF, old, new, "--"
     )
-    words = iter(git.decode_name(out).split("\0"))
+    words = iter(project_git.decode_name(out).split("\0"))
     kinds = dict[str, tuple[str, bool]]()
     files = []
     for word in words:

@@ -1,1 +1,0 @@
-"""The user's project at the commits that it had when turns were recorded."""
