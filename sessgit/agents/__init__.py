@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessgit.agents import processes
 from sessgit.errors import UsageError
@@ -16,14 +16,105 @@ from sessgit.store.context import DEFAULT_AGENT, Homes
 from sessgit.store.layout import session_of
 
 if TYPE_CHECKING:
-    from sessgit.agents.base import Agent
+    from sessgit.agents import base
+    from sessgit.agents.line import Line
     from sessgit.agents.processes import LiveClient
     from sessgit.model.conversation.session import Session
+    from sessgit.model.conversation.turn import Cell, Tokens
     from sessgit.store.index import Row
     from sessgit.store.store import Store
 
+_SHARED_MODULES = {"plugin": "hooks"}
+"""The parts that are in the module of another one."""
+OPTIONAL = frozenset({"hooks", "plugin", "sidecars", "tools", "programs", "stream", "repair"})
+"""The parts that an agent may lack."""
 PACKAGES = {"codex": "sessgit.agents.codex", "claude": "sessgit.agents.claude"}
 """The package of each agent by the name that the state of a session has; each is loaded when it is asked for."""
+
+
+class Agent:
+    """One client. States call it by its `name`, people by its `title`; values of `protected_keys` are never redacted.
+
+    `folder` is the variable that names the client's own folder, and the folder in the user's home if it is not set;
+    `session_variable` names the session whose client runs a process, if the client sets one.
+
+    Each part, see `base.py`, is the module of that name in the agent's package, imported when it is first used. An
+    agent may lack the parts of `OPTIONAL`. Without `sidecars`, the methods of `base.Sidecars` say what the client has;
+    the other parts are used only if the agent has them.
+    """
+
+    home: base.Home
+    hooks: base.Hooks
+    plugin: base.Plugin
+    lines: base.Lines
+    cells: base.Cells
+    content: base.Content
+    tools: base.Tools
+    sidecars: base.Sidecars
+    writer: base.Writer
+    programs: base.Programs
+    stream: base.Stream
+    repair: base.Repair
+
+    def __init__(  # noqa: PLR0913 - what there is to say of a client
+        self,
+        name: str,
+        title: str,
+        protected_keys: frozenset[str],
+        *,
+        folder: tuple[str, str],
+        session_variable: str = "",
+        lacks: Collection[str] = (),
+        package: str = "",
+    ) -> None:
+        assert OPTIONAL.issuperset(lacks)
+        self.name, self.title, self.protected_keys = name, title, protected_keys
+        self._folder, self._session_variable = folder, session_variable
+        self._package, self._lacks = package or f"sessgit.agents.{name}", frozenset(lacks)
+
+    def __getattr__(self, part: str) -> Any:
+        if part not in Agent.__annotations__:
+            raise AttributeError(part)
+        if part in self._lacks:
+            functions = importlib.import_module("sessgit.agents.base").STAND_INS[part]()
+        else:
+            functions = importlib.import_module(f"{self._package}.{_SHARED_MODULES.get(part, part)}")
+        setattr(self, part, functions)
+        return functions
+
+    def has(self, part: str) -> bool:
+        """Return whether the agent has a part of the protocol of its own."""
+        return part not in self._lacks
+
+    def config_folder(self, env: Mapping[str, str], home: Path) -> Path:
+        """Return the client's own folder, as the environment of a process names it."""
+        variable, name = self._folder
+        return Path(env.get(variable) or home / name).absolute()
+
+    def current_session(self, env: Mapping[str, str]) -> str:
+        """Return the id of the session whose client runs this process, or "" if the environment names none."""
+        return env.get(self._session_variable, "")
+
+    def parsed(self, lines: Iterable[bytes]) -> list[Line]:
+        """Return stored lines as `Line`s without a place."""
+        return list(map(self.lines.make, lines))
+
+    def differences(self, a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
+        """Return which of `prompt`, `answer` and `calls` differ between the bodies of two turns."""
+        left, right = map(self.content.comparable_parts, (a, b))
+        return tuple(name for name in left if left[name] != right[name])
+
+    def is_titles(self, data: bytes, agent_id: str) -> bool:
+        """Return whether the bytes are lines with titles of the session and nothing else."""
+        *lines, rest = data.split(b"\n")
+        titles = (self.writer.title_line(self.writer.title_of(line), agent_id) for line in lines)
+        return not rest and all(line and line == title for line, title in zip(lines, titles, strict=True))
+
+    def tokens(self, body: Sequence[Line], cell: Cell) -> Tokens | None:
+        """Return what a message of the model used; None for a tool call."""
+        if cell.type != "llm_call":
+            return None
+        return self.cells.describe([body[number - 1] for number in cell.lines]).total
 
 
 @cache
@@ -113,6 +204,11 @@ class Transcript:
     @property
     def session(self) -> str:
         return ids.session_id(self.agent_id)
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is compressed; a client unpacks it before it writes to it."""
+    return path.suffix == ".zst"
 
 
 def transcripts(homes: Homes) -> Iterator[Transcript]:

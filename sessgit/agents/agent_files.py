@@ -26,11 +26,6 @@ _STALE = 600.0
 """Seconds after which no process still writes a temporary file."""
 
 
-def is_packed(path: Path) -> bool:
-    """Return whether a file is compressed; a client unpacks it before it writes to it."""
-    return path.suffix == ".zst"
-
-
 def file_end(path: Path, most: int) -> tuple[bytes, int]:
     """Return the last bytes of a file, and its size; nothing if it cannot be read."""
     try:
@@ -194,7 +189,7 @@ def _start(handle: int, length: int, sha256: str) -> int | None:
 
 
 def _opened(path: Path, how: int, what: str) -> int:
-    if is_packed(path):
+    if agents.is_packed(path):
         raise ConflictError(
             f"{path} is compressed", "Nothing was changed. Resume it once in the client, which unpacks it."
         )

@@ -1,8 +1,8 @@
-"""What an agent is to the rest of the program: everything that depends on one client's files and lines.
+"""The parts of an agent: everything that depends on one client's files and lines.
 
 An agent is a package in this folder. Each part of the protocol is one module of it, loaded when it is used: a hook
-needs the lines and no settings file. What an agent's lines mean is said by its class of `Line`; from that, the cutter
-and the facts, which are the same for all agents, make turns and the state of a session. A line need not have an id or
+needs the lines and no settings file. What an agent's lines mean is said by its class of `Line`; from that,
+`cutter.py`, which is the same for all agents, makes turns and the state of a session. A line need not have an id or
 name the one before it.
 
 Where a second client differs most, the docstrings say what its agent would return; Codex stands for it.
@@ -10,14 +10,13 @@ Where a second client differs most, the docstrings say what its agent would retu
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sessgit.model.conversation.turn import Gist
 
-if TYPE_CHECKING:  # types alone: defining the classes of these modules would be a tenth of what `log` takes
+if TYPE_CHECKING:  # types alone
     from sessgit.agents.line import Line, Redact
     from sessgit.agents.processes import LiveClient
     from sessgit.agents.values import (
@@ -39,98 +38,9 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
     from sessgit.model.conversation.content import Call, Piece
     from sessgit.model.conversation.message import Extent
     from sessgit.model.conversation.session import Session
-    from sessgit.model.conversation.turn import Cell, Tokens, Turn
+    from sessgit.model.conversation.turn import Cell, Turn
     from sessgit.model.line_list import Bytes
     from sessgit.model.program_input import GivenTurn, Outcome, Part, Task
-
-
-_SHARED_MODULES = {"plugin": "hooks"}
-"""The parts that are in the module of another one."""
-OPTIONAL = frozenset({"hooks", "plugin", "sidecars", "tools", "programs", "stream", "repair"})
-"""The parts that an agent may lack."""
-
-
-class Agent:
-    """One client. States call it by its `name`, people by its `title`; values of `protected_keys` are never redacted.
-
-    `folder` is the variable that names the client's own folder, and the folder in the user's home if it is not set;
-    `session_variable` names the session whose client runs a process, if the client sets one.
-
-    Each part of the protocol is the module of that name in the agent's package, imported when it is first used. An
-    agent may lack the parts of `OPTIONAL`. What the methods of `Sidecars` return is what a client without sidecars has;
-    the other parts are used only if the agent has them.
-    """
-
-    home: Home
-    hooks: Hooks
-    plugin: Plugin
-    lines: Lines
-    cells: Cells
-    content: Content
-    tools: Tools
-    sidecars: Sidecars
-    writer: Writer
-    programs: Programs
-    stream: Stream
-    repair: Repair
-
-    def __init__(  # noqa: PLR0913 - what there is to say of a client
-        self,
-        name: str,
-        title: str,
-        protected_keys: frozenset[str],
-        *,
-        folder: tuple[str, str],
-        session_variable: str = "",
-        lacks: Collection[str] = (),
-        package: str = "",
-    ) -> None:
-        assert OPTIONAL.issuperset(lacks)
-        self.name, self.title, self.protected_keys = name, title, protected_keys
-        self._folder, self._session_variable = folder, session_variable
-        self._package, self._lacks = package or f"sessgit.agents.{name}", frozenset(lacks)
-
-    def __getattr__(self, part: str) -> Any:
-        if part not in Agent.__annotations__:
-            raise AttributeError(part)
-        module = f"{self._package}.{_SHARED_MODULES.get(part, part)}"
-        functions = _LACKING[part]() if part in self._lacks else importlib.import_module(module)
-        setattr(self, part, functions)
-        return functions
-
-    def has(self, part: str) -> bool:
-        """Return whether the agent has a part of the protocol of its own."""
-        return part not in self._lacks
-
-    def config_folder(self, env: Mapping[str, str], home: Path) -> Path:
-        """Return the client's own folder, as the environment of a process names it."""
-        variable, name = self._folder
-        return Path(env.get(variable) or home / name).absolute()
-
-    def current_session(self, env: Mapping[str, str]) -> str:
-        """Return the id of the session whose client runs this process, or "" if the environment names none."""
-        return env.get(self._session_variable, "")
-
-    def parsed(self, lines: Iterable[bytes]) -> list[Line]:
-        """Return stored lines as `Line`s without a place."""
-        return list(map(self.lines.make, lines))
-
-    def differences(self, a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
-        """Return which of `prompt`, `answer` and `calls` differ between the bodies of two turns."""
-        left, right = map(self.content.comparable_parts, (a, b))
-        return tuple(name for name in left if left[name] != right[name])
-
-    def is_titles(self, data: bytes, agent_id: str) -> bool:
-        """Return whether the bytes are lines with titles of the session and nothing else."""
-        *lines, rest = data.split(b"\n")
-        titles = (self.writer.title_line(self.writer.title_of(line), agent_id) for line in lines)
-        return not rest and all(line and line == title for line, title in zip(lines, titles, strict=True))
-
-    def tokens(self, body: Sequence[Line], cell: Cell) -> Tokens | None:
-        """Return what a message of the model used; None for a tool call."""
-        if cell.type != "llm_call":
-            return None
-        return self.cells.describe([body[number - 1] for number in cell.lines]).total
 
 
 class Home(Protocol):
@@ -464,8 +374,8 @@ class _NoSidecars(Sidecars):
     pass
 
 
-_LACKING: Mapping[str, Callable[[], object]] = {"sidecars": _NoSidecars}
-"""What stands in for a part that an agent lacks."""
+STAND_INS: Mapping[str, Callable[[], object]] = {"sidecars": _NoSidecars}
+"""What is used of an agent that lacks a part."""
 
 
 class Writer(Protocol):

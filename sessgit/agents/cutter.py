@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, Protocol
 
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.line import CHOSEN, Line
 from sessgit.model import canonical, ids, json_strings, stored_fields
 from sessgit.model.conversation import session as sessions

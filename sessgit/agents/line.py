@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from sessgit.agents.agent_files import is_packed
+from sessgit.agents import is_packed
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import ids, json_strings
 from sessgit.model.conversation.message import Extent

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.line import Line, split
 from sessgit.api.opened import OpenStore
 from sessgit.api.values import ImportedSession, ImportOutcome, SessionImport

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import agent_files
-from sessgit.agents.base import Agent, SidecarPlace
+from sessgit.agents import Agent, agent_files
+from sessgit.agents.base import SidecarPlace
 from sessgit.agents.cutter import folder_files
 from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.values import SideFile, Written

@@ -15,8 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import agent_files
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent, agent_files
 from sessgit.agents.cutter import Cutter, Node, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, opened
 from sessgit.agents.values import PLAN

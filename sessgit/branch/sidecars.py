@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import agent_files
-from sessgit.agents.base import Agent, SidecarPlace
+from sessgit.agents import Agent, agent_files
+from sessgit.agents.base import SidecarPlace
 from sessgit.agents.line import Redact, complete_lines, opened, parse
 from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
 from sessgit.errors import ConflictError, SessgitError

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.cutter import Cutter, Node, folder_files, line_of
 from sessgit.agents.line import Line, Reader, no_redaction, opened
 from sessgit.agents.values import PLAIN

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.values import FileEdit
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.history import project_git

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.values import FILE_KINDS, Use
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import turn_log

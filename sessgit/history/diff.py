@@ -23,7 +23,7 @@ from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 if TYPE_CHECKING:
-    from sessgit.agents.base import Agent
+    from sessgit.agents import Agent
     from sessgit.agents.line import Line
     from sessgit.agents.values import Relation
     from sessgit.store.index import Row

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.line import Base
 from sessgit.errors import DamageError, NotFoundError
 from sessgit.model.conversation import message as messages

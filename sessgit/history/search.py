@@ -38,7 +38,7 @@ from sessgit.store.index import Branch, Index, Outline, Row, is_damage
 from sessgit.store.store import Store
 
 if TYPE_CHECKING:
-    from sessgit.agents.base import Agent
+    from sessgit.agents import Agent
     from sessgit.agents.values import Said
 
 COLUMNS = ("asked", "answered", "did")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.values import FILE_KINDS
 from sessgit.errors import NotFoundError
 from sessgit.history import client_files, resolve, session_files, turn_log

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.cutter import folder_files
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.history import reassemble

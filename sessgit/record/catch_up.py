@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import Transcript
-from sessgit.agents.agent_files import is_packed
+from sessgit.agents import Transcript, is_packed
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.history import client_files, resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget

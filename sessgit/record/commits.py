@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.cutter import Node, folder_files
 from sessgit.agents.line import Line
 from sessgit.model import canonical, json_strings

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
-from sessgit.agents.base import Agent, Subagents
+from sessgit.agents import Agent
+from sessgit.agents.base import Subagents
 from sessgit.agents.cutter import Cutter, Facts, Node, Waiting, begin_facts, load_facts
 from sessgit.agents.line import CHOSEN, Line, Opened, Reader
 from sessgit.errors import MovedError

@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.cutter import Cutter, Node, Place, begin_facts, folder_files
 from sessgit.agents.line import Base, Line, Reader, opened
 from sessgit.errors import MovedError, SessgitError

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.values import PLAIN
 from sessgit.errors import (
     ROOM,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import get_args
 
-from sessgit.agents import Client, hook_settings
-from sessgit.agents.base import Agent, Hooks
+from sessgit.agents import Agent, Client, hook_settings
+from sessgit.agents.base import Hooks
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import ids

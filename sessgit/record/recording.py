@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sessgit.agents import Transcript
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent, Transcript
 from sessgit.agents.line import Base, opened
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.record import fork_detection, privacy

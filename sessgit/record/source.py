@@ -10,8 +10,7 @@ from math import inf
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import Client
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent, Client
 from sessgit.agents.cutter import Node, Place, line_of
 from sessgit.agents.line import Base, Line, Opened, Reader, Redact, no_redaction
 from sessgit.model import ids, json_strings

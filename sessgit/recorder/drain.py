@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import Transcript
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent, Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, project_git
 from sessgit.model import ids

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from sessgit.agents.base import Agent, Tools
+from sessgit.agents import Agent
+from sessgit.agents.base import Tools
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.redact.replacer import redact_text

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.values import FILE_KINDS, ToolKind
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import cell_graph

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sessgit import agents
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 from sessgit.agents.values import DeclinedError
 from sessgit.errors import SessgitError
 from sessgit.model import canonical

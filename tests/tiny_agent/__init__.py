@@ -1,7 +1,7 @@
 """A second agent, as small as one can be: its client keeps what is asked and replied, with no ids, in the order of the
 file, below `~/.tiny/chats/DAY/`."""
 
-from sessgit.agents.base import OPTIONAL, Agent
+from sessgit.agents import OPTIONAL, Agent
 
 AGENT = Agent(
     "tiny", "Tiny", frozenset(),

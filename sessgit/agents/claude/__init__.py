@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 
 if TYPE_CHECKING:
     from sessgit.agents import base

@@ -6,7 +6,7 @@ versions 0.118.0 and 0.169.0. See `docs/format.md`, "Cutting: Codex".
 
 from typing import TYPE_CHECKING
 
-from sessgit.agents.base import Agent
+from sessgit.agents import Agent
 
 if TYPE_CHECKING:
     from sessgit.agents import base

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sessgit.agents import processes
-from sessgit.agents.agent_files import entries, holds_bytes, is_packed, is_real_folder, resolved_in
+from sessgit.agents import is_packed, processes
+from sessgit.agents.agent_files import entries, holds_bytes, is_real_folder, resolved_in
 from sessgit.agents.processes import LiveClient
 from sessgit.model.conversation.session import Session
 from sessgit.model.stored_fields import string
