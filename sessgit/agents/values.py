@@ -12,10 +12,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.model.line_list import Bytes
+
+
+@dataclass
+class OpenCell:
+    """A cell in the making, a message of the model or a call; `depends` and `lines` as those of a `Cell`."""
+
+    id: str
+    type: str
+    operation: str
+    depends: tuple[str, ...]
+    lines: list[int]
+    ok: bool | None = None
+    is_program: bool = False
+    """Whether a program made it and gave it its id."""
+
+    @property
+    def cell(self) -> Cell:
+        """Return the cell as far as it is known."""
+        return Cell(self.id, self.type, self.operation, tuple(self.lines), self.depends, self.ok, self.is_program)
 
 
 @frozen

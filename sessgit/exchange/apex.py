@@ -328,7 +328,7 @@ def _document(session: ForeignSession, own: str, rest: Document, *, is_same: boo
     keys = [turn.key for turn in session.turns[: session.branch or 0] if session.parent]
     document[OWN_KEY] = {
         **mapping.own_values(session, read_back, omit),
-        **({"keys": keys} if keys else {}), **({"children": children} if children else {}),
+        **values.present({"keys": keys, "children": children}),
     } or None  # fmt: skip
     return {
         key: value

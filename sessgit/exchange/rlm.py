@@ -687,11 +687,9 @@ def reason_lines(
         if number is not None:
             lines.append(known.pop(number)[1])
             continue
-        lines.append(
-            ({} if reason.time is None else {"timestamp": reason.time})
-            | {"text": reason.text}
-            | {key: list(texts) for key in ("evidence", "options") if (texts := getattr(reason, key))}
-            | ({"chosen": reason.chosen} if reason.chosen else {})
-            | ({} if reason.confidence is None else {"confidence": reason.confidence})
-        )
+        line = {
+            "timestamp": reason.time, "text": reason.text, "evidence": list(reason.evidence),
+            "options": list(reason.options), "chosen": reason.chosen, "confidence": reason.confidence,
+        }  # fmt: skip
+        lines.append(values.present(line))
     return lines

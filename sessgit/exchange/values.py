@@ -42,6 +42,11 @@ def to_time(value: object) -> str:
     return "" if time is None else canonical.rfc3339(time)
 
 
+def present(document: Document) -> dict[str, Any]:
+    """Return the fields that are not empty."""
+    return {key: value for key, value in document.items() if value not in (None, "", [], {})}
+
+
 # At a path
 
 

@@ -29,7 +29,7 @@ from sessgit.agents.claude.lines import (
     tool_results,
 )
 from sessgit.agents.line import Line
-from sessgit.agents.values import FILE_KINDS, ToolKind, Use
+from sessgit.agents.values import FILE_KINDS, OpenCell, ToolKind, Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
@@ -107,39 +107,27 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Us
 
 
 @dataclass
-class _Unit:
-    """A cell in the making: a message of the model, which the client writes as a line for each block, or a call."""
+class _OpenCell(OpenCell):
+    """A message of the model, which the client writes as a line for each block, or a call."""
 
-    id: str
-    type: str
-    operation: str
-    depends: tuple[str, ...]
-    lines: list[int]
-    ok: bool | None = None
-    is_program: bool = False
-    """Whether a program made it and gave it its id."""
     is_outside: bool = False
     """Whether it is none of the transcript, and the model does not wait for it."""
     usage: Tokens = NO_TOKENS
-
-    @property
-    def cell(self) -> Cell:
-        return Cell(self.id, self.type, self.operation, tuple(self.lines), self.depends, self.ok, self.is_program)
 
 
 class _Reader:
     def __init__(self, key: str) -> None:
         self.key = key
-        self.messages: dict[str, _Unit] = {}
-        self.calls: dict[str, _Unit] = {}
-        self.order: list[_Unit] = []
+        self.messages: dict[str, _OpenCell] = {}
+        self.calls: dict[str, _OpenCell] = {}
+        self.order: list[_OpenCell] = []
         self.results: list[str] = []
         self.read: dict[str, None] = {}
         self.changed: dict[str, None] = {}
         self.users = 0
         self.said = 0
         """Messages of a program, which are none of a model."""
-        self.tasks: dict[str, _Unit] = {}
+        self.tasks: dict[str, _OpenCell] = {}
         """The cells of programs by the ids that these gave them."""
         self.spent: list[tuple[str, Tokens]] = []
         """What models used that a program called itself."""
@@ -178,7 +166,7 @@ class _Reader:
         if unit is None:
             cell = ids.cell_id(self.key, key)
             model = string(message, "model") or "message"
-            unit = self.messages[key] = _Unit(cell, "llm_call", model, tuple(self.results), [], ok=True)
+            unit = self.messages[key] = _OpenCell(cell, "llm_call", model, tuple(self.results), [], ok=True)
             self.results = []
             self.order.append(unit)
         unit.lines.append(number)
@@ -190,7 +178,7 @@ class _Reader:
             key = string(block, "id")
             if key and key not in self.calls:
                 name, path = called(block)
-                unit = self.calls[key] = _Unit(ids.cell_id(self.key, key), "tool", name, messages, [number])
+                unit = self.calls[key] = _OpenCell(ids.cell_id(self.key, key), "tool", name, messages, [number])
                 unit.is_outside = is_outside(line)
                 self.order.append(unit)
                 self._touch(name, path)
@@ -199,7 +187,7 @@ class _Reader:
         """A cell of a program."""
         if key in self.calls or task.id in self.tasks:
             return
-        call = _Unit(
+        call = _OpenCell(
             task.id, task.type, task.operation, task.dependencies, [number], is_program=True,
             is_outside=is_outside(line),
         )  # fmt: skip
@@ -226,7 +214,7 @@ class _Reader:
             self.results.append(call.id)
         return call.is_program
 
-    def _units(self) -> list[_Unit]:
+    def _units(self) -> list[_OpenCell]:
         """Return the cells in their order. An id that a program gave, though the agent's own cell has it, is that
         one's."""
         if not self.tasks:

@@ -408,16 +408,22 @@ class End:
             self.calls[call] = task.id
 
 
+def chain(agent_id: str, project: str, latest: str = "") -> Chain:
+    """Write the lines of a session from its beginning on, all of them later than a time in RFC 3339."""
+    common = {"cwd": project} if project else {}
+    return Chain(agent_id, common, latest=round((canonical.seconds(latest) or 0) * 1000))
+
+
 def end(path: Path, state: Session) -> End:
     """Return the end of a session's file, of which nothing is read yet."""
-    latest = round((canonical.seconds(state.updated) or 0) * 1000)
-    return End(path, Chain(state.agent_id, {"cwd": state.project} if state.project else {}, latest=latest))
+    return End(path, chain(state.agent_id, state.project, state.updated))
 
 
 def outside(path: Path, state: Session) -> End:
     """Return the end of the file with what programs add outside a session's transcript."""
-    latest = round((canonical.seconds(state.created) or 0) * 1000)
-    return End(path, Chain(state.agent_id, {"cwd": state.project, OUTSIDE: True}, latest=latest))
+    written = chain(state.agent_id, state.project, state.created)
+    written.common = {"cwd": state.project, OUTSIDE: True}
+    return End(path, written)
 
 
 def give_up(path: Path, state: Session) -> bool:
@@ -522,11 +528,6 @@ def _usage(line: Line) -> dict[str, int]:
     return (
         {kind: plausible_count(usage[kind]) for kind in USAGE_KINDS if kind in usage} if isinstance(usage, dict) else {}
     )
-
-
-def chain(agent_id: str, project: str) -> Chain:
-    """Write the lines of a session from its beginning on."""
-    return Chain(agent_id, {"cwd": project} if project else {})
 
 
 def cell_of(line: Line) -> tuple[str, bool]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sessgit.agents.codex.lines import CALLS, CONTEXT, EVENT, ITEM, USAGE, CodexLine, content_text, make, prompt_text
 from sessgit.agents.line import Line
-from sessgit.agents.values import ToolKind, Use
+from sessgit.agents.values import OpenCell, ToolKind, Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
@@ -42,20 +42,6 @@ _ACCESS = {"Add": "w", "Update": "rw", "Delete": "rw", "Move to": "w"}
 
 
 @dataclass
-class _Unit:
-    id: str
-    type: str
-    operation: str
-    depends: tuple[str, ...]
-    lines: list[int]
-    ok: bool | None = None
-
-    @property
-    def cell(self) -> Cell:
-        return Cell(self.id, self.type, self.operation, tuple(self.lines), self.depends, self.ok)
-
-
-@dataclass
 class _Reader:
     """Takes the lines of a turn. What the model says between two results of tools is one cell, as it is one response
     of the service."""
@@ -66,8 +52,8 @@ class _Reader:
     answer: str = ""
     prompt: str = ""
     messages: int = 0
-    order: list[_Unit] = field(default_factory=list)
-    calls: dict[str, _Unit] = field(default_factory=dict)
+    order: list[OpenCell] = field(default_factory=list)
+    calls: dict[str, OpenCell] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     changed: dict[str, None] = field(default_factory=dict)
     responses: list[Tokens] = field(default_factory=list)
@@ -75,7 +61,7 @@ class _Reader:
     """The calls that failed as the client says."""
     by_total: dict[Tokens, Tokens] = field(default_factory=dict)
     """What each response used, by the sum of the session behind it: the client says the same one again."""
-    message: _Unit | None = None
+    message: OpenCell | None = None
     """The response that goes on."""
     is_aborted: bool = False
 
@@ -108,7 +94,7 @@ class _Reader:
         if self.message is None:
             self.messages += 1
             cell, model = ids.cell_id(self.key, f"response {number}"), self.model or "message"
-            self.message = _Unit(cell, "llm_call", model, tuple(self.results), [], ok=True)
+            self.message = OpenCell(cell, "llm_call", model, tuple(self.results), [], ok=True)
             self.results = []
             self.order.append(self.message)
         self.message.lines.append(number)
@@ -121,7 +107,7 @@ class _Reader:
         key = call_id(line)
         if key in self.calls:
             return
-        unit = _Unit(ids.cell_id(self.key, key), "tool", tool(line), (message,), [number])
+        unit = OpenCell(ids.cell_id(self.key, key), "tool", tool(line), (message,), [number])
         self.calls[key] = unit
         self.order.append(unit)
         self.changed.update(dict.fromkeys(path for path, _ in patched_files(arguments(line), self.folder)))
