@@ -5,7 +5,7 @@ needs the lines and no settings file. What an agent's lines mean is said by its 
 `cutter.py`, which is the same for all agents, makes turns and the state of a session. A line need not have an id or
 name the one before it.
 
-Where a second client differs most, the docstrings say what its agent would return; Codex stands for it.
+Where a second client differs most, the docstrings say what its agent would return; Codex is that example.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Home(Protocol):
         """
 
     def is_cut(self, name: str, other: str) -> bool:
-        """Return whether a folder's name was too long for it to be computed, and begins as the one that was found."""
+        """Return whether a folder's name was too long for it to be computed, and begins as the other one."""
 
     def new_place(self, config: Path, agent_id: str, cwd: str, sibling: Path | None = None) -> Path:
         """Return where to write the transcript of a new session: in the folder of another one of the client's, else in

@@ -92,13 +92,13 @@ def _model_pieces(
         return
     place, message = cells.get(ids.cell_id(key, message_key(line, number)), (0, None))
     ordinal = place if message is not None and number in message.lines else 0
-    found = set[str]()
+    yielded = set[str]()
     for block in blocks(line):
         kind = block.get("type")
         if kind == "tool_use" and isinstance(block.get("id"), str):
             place, called_cell = cells.get(mark.task.id if mark.task else ids.cell_id(key, block["id"]), (0, None))
-            if called_cell is not None and called_cell.lines[0] == number and called_cell.id not in found:
-                found.add(called_cell.id)
+            if called_cell is not None and called_cell.lines[0] == number and called_cell.id not in yielded:
+                yielded.add(called_cell.id)
                 yield _call(body, block, place, called_cell, mark.task)
         elif (
             mark.task is None
@@ -350,7 +350,7 @@ _NO_RESPONSE = "No response requested."
 
 
 def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
-    """Return how the bodies of two turns with the same prompt uuid are related. Where a program has told a turn
+    """Return how the bodies of two turns with the same prompt uuid are related. Where a program has given a turn
     twice, the ids of its other lines differ: then what they say decides."""
     left, right = _kept(a), _kept(b)
     if left == right:

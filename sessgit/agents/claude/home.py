@@ -117,7 +117,7 @@ def title(config: Path, transcript: Path) -> str:
 
 
 def is_cut(name: str, other: str) -> bool:
-    """Return whether a folder's name was too long for it to be computed, and begins as the one that was found."""
+    """Return whether a folder's name was too long for it to be computed, and begins as the other one."""
     return len(other) >= SLUG_LIMIT and name.startswith(other)
 
 

@@ -241,8 +241,8 @@ def unnamed_plans(config: Path, transcripts: Iterable[Path]) -> list[str]:
             break
         slug = ""
         with suppress(OSError), path.open("rb") as file:
-            for found in (_SLUG.search(line) for line in file):
-                slug = found[1].decode("utf-8", "replace") if found else slug
+            for match in (_SLUG.search(line) for line in file):
+                slug = match[1].decode("utf-8", "replace") if match else slug
         left -= {f"{slug}.md", plan_name(slug)}
     return sorted(left)
 

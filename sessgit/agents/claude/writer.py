@@ -329,14 +329,14 @@ def seam(
     """
     latest, uuids = _met(turns)
     later, others = _met(left)
-    aside = others - uuids
+    rewound = others - uuids
     last_moment, waiting = _met([pending])
     latest, uuids = max(latest, later, last_moment), uuids | others | waiting
     leaf = next((line.uuid for line in reversed(last) if is_chained(line)), "")
     own = {line.uuid for line in last} - {""}
     for line in pending:
         # A compaction of what was left behind is none of the head's.
-        begins = line.is_boundary and line.text("logicalParentUuid") not in aside
+        begins = line.is_boundary and line.text("logicalParentUuid") not in rewound
         if is_chained(line) and (line.parent in own or begins):
             leaf = line.uuid
             own.add(leaf)

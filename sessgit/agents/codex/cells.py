@@ -176,7 +176,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
 
 def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Use]:
     """Return by the ordinals of cells what they are about: the files of a patch, or a command."""
-    found = dict[int, Use]()
+    uses_by_ordinal = dict[int, Use]()
     contexts = ((number, make(raw)) for number, raw in enumerate(body, start=1) if b'"turn_context"' in raw)
     folders = [(number, line.cwd) for number, line in contexts if line.cwd]
     for ordinal, cell in enumerate(cells, start=1):
@@ -186,10 +186,10 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str) -> dict[int, Us
             files = {path: _ACCESS[change] for path, change in patched_files(given, root)}
             command = command_of(given)
             if files:
-                found[ordinal] = Use(files)
+                uses_by_ordinal[ordinal] = Use(files)
             elif command:
-                found[ordinal] = Use(command=command)
-    return found
+                uses_by_ordinal[ordinal] = Use(command=command)
+    return uses_by_ordinal
 
 
 def place(folder: str, path: str) -> str:

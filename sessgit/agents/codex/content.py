@@ -67,8 +67,8 @@ def _words(line: CodexLine) -> str:
 def _images(line: CodexLine) -> tuple[str, ...]:
     """Return the images of a prompt: data URLs are in the transcript, other addresses and files are not."""
     lists = (line.payload.get(key) for key in ("images", "local_images"))
-    found = [one for many in lists if isinstance(many, list) for one in many]
-    return tuple(one.partition(",")[2] if str(one).startswith("data:image/") else "" for one in found)
+    images = [one for many in lists if isinstance(many, list) for one in many]
+    return tuple(one.partition(",")[2] if str(one).startswith("data:image/") else "" for one in images)
 
 
 def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell, folder: str) -> Call:

@@ -68,13 +68,13 @@ def copies(config: Path, agent_id: str) -> list[Path]:
     """Return all rollouts of a session in the folders of the client, links too."""
     if not _ID.fullmatch(agent_id):
         return []
-    found = _rollouts(config, f"rollout-*{agent_id}.jsonl*")
-    return [path for path in found if _id_of(path) == agent_id and path.is_file()]
+    paths = _rollouts(config, f"rollout-*{agent_id}.jsonl*")
+    return [path for path in paths if _id_of(path) == agent_id and path.is_file()]
 
 
 def _rollouts(config: Path, name: str) -> list[Path]:
-    found = sorted([*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)])
-    return [path for path in found if not _has_plain(path)]
+    paths = sorted([*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)])
+    return [path for path in paths if not _has_plain(path)]
 
 
 def transcript_folders(config: Path) -> list[Path]:
