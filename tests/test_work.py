@@ -262,7 +262,7 @@ def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
 ) -> None:
     talk = sessgit.talk().turns(*map(str, range(20)))
     sessgit.recorded(talk)
-    read = [calls(monkeypatch, module, "parse") for module in (transcript, claude_lines)]
+    read = [calls(monkeypatch, *reads) for reads in ((transcript, "_members"), (claude_lines, "parse"))]
     sessgit.out("fork", "5e55")
     assert len(talk.lines) <= sum(map(len, read)) <= len(talk.lines) + 10
     monkeypatch.setattr(reassemble, "fork_prefix", lambda *_: pytest.fail("it is there as it was written"))
