@@ -475,7 +475,7 @@ def delete_stale_folders(store: Path) -> int:
 
 def name_object(path: str, folder: Path, oid: str) -> None:
     """Rename a complete file to the place of an object in a folder of objects. Raises OSError."""
-    _rename(Path(path), _object_path(folder, oid))
+    _rename(path, f"{folder}/{oid[:2]}/{oid[2:]}")
 
 
 def flush_drive(folder: Path) -> None:
@@ -509,14 +509,14 @@ def _make_folder(folder: Path) -> int:
     raise OSError(errno.EAGAIN, "the folder is deleted as soon as it is made", str(folder))
 
 
-def _rename(path: Path, name: Path) -> None:
+def _rename(path: str | Path, name: str | Path) -> None:
     for tries_left in reversed(range(_TRIES)):
         try:
-            path.rename(name)
+            os.rename(path, name)  # noqa: PTH104 - of each object that is written
         except FileNotFoundError:  # packing deletes the folders that it has emptied
             if not tries_left:
                 raise
-            name.parent.mkdir(mode=0o700, exist_ok=True)
+            Path(name).parent.mkdir(mode=0o700, exist_ok=True)
         else:
             return
 

@@ -53,7 +53,7 @@ def check_owner(store: Path) -> None:
                 "Name one of your own in SESSGIT_STORE. If you trust the owner of this one: "
                 "git config --global --add safe.directory FOLDER",
             )
-    links = [part for part in _NEVER_LINKS if _is_link(store / part)]
+    links = [part for part in _NEVER_LINKS if _is_link(f"{store}/{part}")]
     # A link among the object folders would lead new objects out of the store. scandir knows the type without a stat.
     with suppress(OSError), os.scandir(store / "objects") as entries:
         links += [f"objects/{entry.name}" for entry in entries if entry.is_symlink()]
@@ -63,7 +63,7 @@ def check_owner(store: Path) -> None:
         )
 
 
-def _is_link(path: Path) -> bool:
+def _is_link(path: str) -> bool:
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:  # missing or unreadable: the code that needs it reports that
