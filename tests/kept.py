@@ -28,35 +28,47 @@ def begins(begin: Begin) -> Any:
 class KeptHome:
     """A home as `begin` left it, and where its command line stood.
 
-    A cursor notes the inode of a transcript: a transcript that is laid again has the same one. All else is copied, so
-    that nothing that a test still holds open is what the next one opens.
+    A cursor notes the inode of a transcript: a transcript that is laid again has the same one. All other files are new,
+    so that nothing that a test still holds open is what the next one opens.
     """
 
     def __init__(self, shell: Shell) -> None:
         self.home, self.ids, self.now = shell.home, shell.ids, shell.now
-        self._copy = self.home.with_name(f"{self.home.name}.kept")
-        self._transcripts = dict[Path, tuple[bytes, os.stat_result]]()
-        shutil.copytree(self.home, self._copy, symlinks=True, copy_function=self._keep)
+        self._transcripts = self.home.with_name(f"{self.home.name}.kept")
+        self._transcripts.mkdir()
+        self._folders = list[tuple[str, os.stat_result]]()
+        self._links = list[tuple[str, str]]()
+        self._files = list[tuple[str, os.stat_result, bytes, str]]()
+        self._keep(str(self.home))
 
     def lay(self) -> None:
         """Makes the home as it was."""
         shutil.rmtree(self.home)
-        shutil.copytree(self._copy, self.home, symlinks=True, copy_function=self._lay)
-
-    def _keep(self, source: str, target: str) -> None:
-        path = Path(source)
-        if path.suffix == ".jsonl":
-            os.link(source, target)
-            self._transcripts[Path(target)] = path.read_bytes(), path.stat()
-        else:
-            shutil.copy2(source, target)
-
-    def _lay(self, source: str, target: str) -> None:
-        if was := self._transcripts.get(path := Path(source)):
-            data, info = was
-            path.chmod(info.st_mode)
-            path.write_bytes(data)
+        for path, _ in self._folders:
+            os.mkdir(path)  # noqa: PTH102 - each test that begins with a home makes it
+        for path, target in self._links:
+            os.symlink(target, path)  # noqa: PTH211
+        for path, info, data, transcript in self._files:
+            if transcript:
+                os.chmod(transcript, info.st_mode)  # noqa: PTH101
+                os.link(transcript, path)
+            with open(path, "wb", buffering=0) as file:  # noqa: PTH123
+                file.write(data)
+                os.fchmod(file.fileno(), info.st_mode)
             os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
-            os.link(path, target)
-        else:
-            shutil.copy2(source, target)
+        for path, info in reversed(self._folders):
+            os.chmod(path, info.st_mode)  # noqa: PTH101
+            os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+    def _keep(self, folder: str) -> None:
+        self._folders.append((folder, os.stat(folder)))  # noqa: PTH116
+        for entry in os.scandir(folder):
+            if entry.is_symlink():
+                self._links.append((entry.path, os.readlink(entry.path)))  # noqa: PTH115
+            elif entry.is_dir():
+                self._keep(entry.path)
+            else:
+                transcript = str(self._transcripts / str(len(self._files))) if entry.name.endswith(".jsonl") else ""
+                if transcript:
+                    os.link(entry.path, transcript)
+                self._files.append((entry.path, entry.stat(), Path(entry.path).read_bytes(), transcript))
