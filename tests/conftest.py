@@ -60,6 +60,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _SLOW)
 
 
+# By default Python looks for cycles after every 700 values. A command of the program sets a higher threshold too.
+gc.set_threshold(10_000)
+
+
 def pytest_collection_finish() -> None:
     """Keep what the tests have loaded by now out of every garbage collection: to go through it takes half a second."""
     gc.collect()
