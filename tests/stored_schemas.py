@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired, get_args, get_type_hints
 
@@ -52,15 +53,22 @@ def describe_keys(module: Mapping[str, Any]) -> None:
 
 def described(cls: type, keys: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return by key the type of each field of a dataclass, with its docstring as description."""
-    body: Any = ast.parse(inspect.getsource(cls)).body[0]
+    (defined,) = (
+        part for part in _parsed(cls.__module__).body if isinstance(part, ast.ClassDef) and part.name == cls.__name__
+    )
     docs = {
         ast.unparse(field.target): inspect.cleandoc(ast.literal_eval(doc.value))
-        for field, doc in pairwise(body.body)
+        for field, doc in pairwise(defined.body)
         if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr)
     }
     names = {name: name for name in docs} if keys is None else keys
     kinds = get_type_hints(cls, include_extras=True)
     return {key: Annotated[kinds[name], Field(description=docs[name])] for key, name in names.items()}
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(sys.modules[module]))
 
 
 def optional_keys(cls: type) -> dict[str, Any]:
