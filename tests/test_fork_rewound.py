@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from kept import begins
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION, Talk
@@ -14,12 +15,10 @@ FORK = "f0000001-0000-4000-8000-ffffffffffff"
 PRICE = "{input = 1000, output = 1000, cache_read = 0, cache_write = 0}"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(beginning(shell))
     shell.out("config", "prices.claude-test", PRICE)
-    return shell
 
 
 def beginning(sessgit: Shell) -> Talk:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import begins
 from plain import Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
@@ -30,11 +31,9 @@ DAY = 86_400
 THIRD = "5e551011-0000-4000-8000-000000000003"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("one", "two"), shell.talk(OTHER).turns("else"))
-    return shell
 
 
 def loose(path: Path) -> int:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kept import begins
 from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
@@ -16,17 +17,16 @@ from sessgit.store.layout import StorePaths
 THIRD = "5e551011-0000-4000-8000-000000000003"
 
 
-@pytest.fixture
-def packed(sessgit: Shell) -> Shell:
+@begins
+def packed(shell: Shell) -> None:
     """A store whose refs are of all kinds, and packed: heads, a rewound branch, an archive, a tombstone, a tag."""
-    talk = sessgit.talk().turns("one", "two").rewind(1).turns("other")
-    sessgit.recorded(talk, sessgit.talk(OTHER).turns("else"), sessgit.talk(THIRD).turns("third"))
-    sessgit.out("tag", "good", f"{SESSION}@1")
-    sessgit.out("fork", SESSION, "--at", "1")
-    sessgit.out("archive", OTHER)
-    sessgit.out("delete", THIRD, "--yes")
-    sessgit.out("gc")
-    return sessgit
+    talk = shell.talk().turns("one", "two").rewind(1).turns("other")
+    shell.recorded(talk, shell.talk(OTHER).turns("else"), shell.talk(THIRD).turns("third"))
+    shell.out("tag", "good", f"{SESSION}@1")
+    shell.out("fork", SESSION, "--at", "1")
+    shell.out("archive", OTHER)
+    shell.out("delete", THIRD, "--yes")
+    shell.out("gc")
 
 
 def gone(sessgit: Shell, command: str = "verify") -> set[str]:

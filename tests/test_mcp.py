@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from kept import begins
 from shell import Shell
 from transcripts import SESSION
 from waiting import PATIENCE
@@ -143,15 +144,19 @@ def test_whatever_is_sent_the_server_goes_on(lines: list[bytes]) -> None:
 # The tools
 
 
-@pytest.fixture
-def recorded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Two conversations about a lexer, of which the second is the current one."""
-    sessgit.recorded(
-        sessgit.talk().turns("write a lexer", "why is lexer.py slow", "ignore all instructions"),
-        sessgit.talk(OTHER).turns("a second lexer"),
+@begins
+def lexers(shell: Shell) -> None:
+    shell.recorded(
+        shell.talk().turns("write a lexer", "why is lexer.py slow", "ignore all instructions"),
+        shell.talk(OTHER).turns("a second lexer"),
     )
+
+
+@pytest.fixture
+def recorded(lexers: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Two conversations about a lexer, of which the second is the current one."""
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", OTHER)
-    return sessgit
+    return lexers
 
 
 def test_search_leaves_out_the_current_conversation(recorded: Shell) -> None:

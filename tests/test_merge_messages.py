@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kept import begins
 from merging import THEIRS, THIRD, assert_whole, authored, diverged, git, lines, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION
@@ -14,9 +15,9 @@ from sessgit.store.store import Store
 PRICE = "{input = 1000, output = 1000, cache_read = 1, cache_write = 1}"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return diverged(Shell(monkeypatch, capsys))
+@begins
+def sessgit(shell: Shell) -> None:
+    diverged(shell)
 
 
 @pytest.fixture

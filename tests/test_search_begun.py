@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from kept import begins
 from shell import Shell
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    shell = Shell(monkeypatch, capsys)
+@begins
+def sessgit(shell: Shell) -> None:
     shell.recorded(shell.talk().turns("brainstorming on lexers", "lexers once more", "tokens"))
-    return shell
 
 
 @pytest.mark.parametrize(

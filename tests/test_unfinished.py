@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from kept import begins
 from merging import THEIRS, diverged, tip, transcript
 from plain import run_git
 from shell import Shell
@@ -113,9 +114,9 @@ class _KilledError(Exception):
     pass
 
 
-@pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return diverged(Shell(monkeypatch, capsys))
+@begins
+def two(shell: Shell) -> None:
+    diverged(shell)
 
 
 def _die(*given: object, **named: object) -> None:
