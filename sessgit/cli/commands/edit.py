@@ -111,13 +111,12 @@ def _values(cli: Invocation, state: Session) -> Iterator[str]:
     ident = cli.ident(state.id)
     yield f"{cli.paint('yellow', ident)}  {text.cut(text.title(state), cli.width - text.width(ident) - 2)}"
     values = {
+        "Title": [text.clean(state.title)] if state.name else [],
         "Description": [state.description],
         "Labels": map(text.label, sorted(state.labels)),
         "Stage": [text.clean(state.stage)],
         "Confidence": [] if state.confidence is None else [f"{state.confidence:g}"],
     }
-    if state.name and state.title:
-        values = {"Title": [text.clean(state.title)], **values}
     lines = [
         line
         for label, parts in values.items()
@@ -150,7 +149,11 @@ def rename(
             address, name = None, address
             _check_is_name(cli, name or "")
         if not name or not name.strip():
-            raise _nameless(address)
+            hint = "`sessgit rename NAME` names the current conversation, `sessgit rename ADDRESS NAME` any other."
+            if address:
+                word = quote_for_shell(address)
+                hint = f"`sessgit rename {word} NAME` names it, `sessgit rename --clear {word}` removes its name."
+            raise UsageError("the new name is missing.", hint)
     changes = EditChanges(name=check_name(name) if name else "")
     try:
         target = operands.target(cli, address or "", changes=True)
@@ -176,14 +179,6 @@ def rename(
     facts = [text.cut(text.clean(result.after.display_title), room), f"({note})"]
     lines = text.hanging_indent(cli.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
     return Answer(document, lines, _redacted(result.secrets))
-
-
-def _nameless(address: str | None) -> UsageError:
-    hint = "`sessgit rename NAME` names the current conversation, `sessgit rename ADDRESS NAME` any other."
-    if address:
-        word = quote_for_shell(address)
-        hint = f"`sessgit rename {word} NAME` names it, `sessgit rename --clear {word}` removes its name."
-    return UsageError("the new name is missing.", hint)
 
 
 def _check_is_name(cli: Invocation, name: str) -> None:

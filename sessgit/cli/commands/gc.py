@@ -9,7 +9,6 @@ from sessgit.check.gc import Collected
 from sessgit.cli import frame, render, text
 from sessgit.cli.frame import YES, Answer, option
 from sessgit.cli.invocation import Invocation
-from sessgit.store.maintenance import ObjectCount
 from sessgit.store.settings import span_seconds
 
 _NAMED_SESSIONS = 8
@@ -39,8 +38,8 @@ def run(
     progress = render.progress(cli, "Packing", "objects")
     result = checks.collect(cli.context, keep=keep, prune=prune, progress=progress)
     document = {
-        "before": _count_json(result.before),
-        "after": _count_json(result.after),
+        "before": {"objects": result.before.objects, "bytes": result.before.size},
+        "after": {"objects": result.after.objects, "bytes": result.after.size},
         "pruned": prune,
         **frame.attributes(result, "leftovers", "expired", "final"),
     }
@@ -59,7 +58,3 @@ def _packed(result: Collected) -> Iterator[str]:
         yield f"{text.counted(result.expired, 'expired undo ref')} removed"
     if result.final:
         yield f"{text.counted(len(result.final), 'deleted conversation')} removed for good"
-
-
-def _count_json(count: ObjectCount) -> dict[str, int]:
-    return {"objects": count.objects, "bytes": count.size}

@@ -154,7 +154,7 @@ _HEADINGS = {
 _CYCLES = 8
 
 
-def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False) -> Iterator[str]:
+def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool) -> Iterator[str]:
     """Yield the whole scratchpad, the newest entry of each list last, and the next step.
 
     `named` says that commands have to name the session, since it need not be the current one.
@@ -217,20 +217,19 @@ def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:
         "found": pads.gains_by_cycle(pad, state.id),
         "diminishing": pads.has_diminishing_returns(pad, state.id),
         "next": {"what": step.what, "command": step.command},
-        "entries": [_entry_json(entry) for entry in pad.entries],
+        "entries": [
+            {
+                **frame.attributes(entry, "id", "kind", "text", "time", "turn", "cycle", "source", "between", "answer"),
+                "session_id": entry.session,
+                "resolved": entry.resolved or None,
+                "pass": entry.form,
+                "version": entry.version or None,
+                "value": entry.value,
+            }
+            for entry in pad.entries
+        ],
         "unreadable_lines": pad.passed,
         "commit": commit or None,
-    }
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    return {
-        **frame.attributes(entry, "id", "kind", "text", "time", "turn", "cycle", "source", "between", "answer"),
-        "session_id": entry.session,
-        "resolved": entry.resolved or None,
-        "pass": entry.form,
-        "version": entry.version or None,
-        "value": entry.value,
     }
 
 

@@ -86,7 +86,7 @@ def run(
     if must_ask or dry_run:
         report = purges.preview_purge(cli.store, values, cli.env.homes, progress)
         if must_ask and (report.had_value or purges.is_pending(cli.env.store)):
-            page = [*_held(cli, report), *_remaining_lines(cli, report), *_outside(cli, report, is_done=False)]
+            page = [*_holders(cli, report), *_remaining_lines(cli, report), *_outside(cli, report, is_done=False)]
             frame.confirm([*page, "This rewrites history and cannot be undone."], "Purge it for good?")
     if not dry_run:
         report = purges.purge_values(cli.context, values, progress)
@@ -133,9 +133,10 @@ def _result_lines(cli: Invocation, result: PurgeResult) -> Iterator[str]:
     if not result.had_value:
         yield "Nothing in the store holds it" + ("" if cli.dry_run else "; it is blocked from now on")
     elif cli.dry_run:
-        yield from _held(cli, result)
+        yield from _holders(cli, result)
     else:
-        yield f"{_sessions(result)} purged: {text.counted(result.commits, 'commit')} rewritten"
+        sessions = text.counted(len(result.sessions), "conversation")
+        yield f"{sessions} purged: {text.counted(result.commits, 'commit')} rewritten"
         yield from _hits(cli, result)
     if not cli.dry_run and result.objects:
         checked = f"Checked: none of {text.counted(result.objects, 'object')} and no file of the store holds it"
@@ -187,13 +188,11 @@ def _result_json(cli: Invocation, result: PurgeResult) -> dict[str, object]:
     }
 
 
-def _sessions(result: PurgeResult) -> str:
-    return text.counted(len(result.sessions), "conversation")
-
-
-def _held(cli: Invocation, preview: PurgeResult) -> Iterator[str]:
+def _holders(cli: Invocation, preview: PurgeResult) -> Iterator[str]:
+    """Yield the conversations and tags that hold the value."""
+    sessions = text.counted(len(preview.sessions), "conversation")
     hold = "holds" if len(preview.sessions) == 1 else "hold"
-    yield f"{_sessions(preview)} {hold} it:" if preview.sessions else "It is not on any branch"
+    yield f"{sessions} {hold} it:" if preview.sessions else "It is not on any branch"
     yield from _hits(cli, preview)
     if preview.tags:
         yield f"  and the names of {text.counted(len(preview.tags), 'tag')}"

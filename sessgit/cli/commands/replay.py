@@ -21,7 +21,7 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.replay import compare, kept_result
 from sessgit.replay import plan as plans
 from sessgit.replay import run as runs
-from sessgit.replay.inputs import ModelCommand, PromptResult, PromptResults, guess_protocol, send_prompts
+from sessgit.replay.inputs import ModelCommand, PromptResults, guess_protocol, send_prompts
 from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.run import CellResult, RunOptions
@@ -254,7 +254,19 @@ def _prompts_json(results: PromptResults) -> dict[str, Any]:
     return {
         **cell_pages.branch_json(results.branch),
         "protocol": results.protocol,
-        "answers": [_answer_json(answer) for answer in results.answers],
+        "answers": [
+            {
+                "turn": answer.turn,
+                "prompt": compare.bounded_text(answer.prompt),
+                "outcome": answer.outcome,
+                "reason": answer.why or None,
+                "recorded": compare.bounded_text(answer.recorded),
+                "answer": compare.bounded_text(answer.answer),
+                "diff": list(answer.diff),
+                "seconds": round(answer.ms / 1000, 3),
+            }
+            for answer in results.answers
+        ],
         "not_sent": results.left,
         "kept": _kept_json(results.kept),
     }
@@ -323,17 +335,4 @@ def _cell_json(item: PlanItem, plan: ReplayPlan, result: CellResult | None) -> d
         "recorded": compare.bounded_text(compared.recorded) if compared else None,
         "now": compare.bounded_text(compared.now) if compared else None,
         "diff": list(compared.diff) if compared else [],
-    }
-
-
-def _answer_json(answer: PromptResult) -> dict[str, Any]:
-    return {
-        "turn": answer.turn,
-        "prompt": compare.bounded_text(answer.prompt),
-        "outcome": answer.outcome,
-        "reason": answer.why or None,
-        "recorded": compare.bounded_text(answer.recorded),
-        "answer": compare.bounded_text(answer.answer),
-        "diff": list(answer.diff),
-        "seconds": round(answer.ms / 1000, 3),
     }

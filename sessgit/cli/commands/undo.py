@@ -93,11 +93,13 @@ def ops(cli: Invocation, limit: int | None = LIMIT) -> Answer:
     ]
     operations_json = [
         {
-            **frame.attributes(each.operation, "id", "time", "command", "summary", "files"),
+            **frame.attributes(each.operation, "id", "time", "command", "summary"),
+            "files": list(each.operation.files),
             "standing": each.standing,
             "undoes": each.operation.undoes or None,
             "refs": _refs(each.operation.moves),
-            **frame.attributes(each.operation.wrote, "appended", "cut"),
+            "appended": list(each.operation.appended),
+            "cut": list(each.operation.cut),
         }
         for each in listed
     ]
