@@ -23,7 +23,7 @@ from sessgit.store.operations import Move, Operation
 
 KEEP = "keep"
 """The label of a session that is archived only by name."""
-CHECK_INTERVAL = 3600.0
+_CHECK_INTERVAL = 3600.0
 """Seconds between two times that old sessions are archived by themselves."""
 
 
@@ -117,7 +117,7 @@ def archive_old(context: Context, *, after: float) -> ArchiveResult:
     """
     now = context.now()
     mark = context.store.paths.archiving
-    if mark.exists() and now - CHECK_INTERVAL < mark.stat().st_mtime <= now:
+    if mark.exists() and now - _CHECK_INTERVAL < mark.stat().st_mtime <= now:
         return ArchiveResult(())
     mark.touch(0o600)
     context.index.sync()

@@ -28,8 +28,8 @@ from sessgit.store.index import Index
 from sessgit.store.operations import Move
 from sessgit.store.store import Store
 
-LONGEST_LABEL = 50
-LONGEST_DESCRIPTION = 2000
+_LONGEST_LABEL = 50
+_LONGEST_DESCRIPTION = 2000
 MOST_LABELS = 50
 
 
@@ -75,9 +75,9 @@ def parse_labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 def parse_description(text: str) -> str:
     """Return the text, stripped; raises UsageError if it is too long or contains control characters."""
     text = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip()
-    if len(text) > LONGEST_DESCRIPTION:
+    if len(text) > _LONGEST_DESCRIPTION:
         raise UsageError(
-            f"the description has {len(text):,} characters", f"At most {LONGEST_DESCRIPTION:,} are allowed."
+            f"the description has {len(text):,} characters", f"At most {_LONGEST_DESCRIPTION:,} are allowed."
         )
     if not canonical.is_printable(text.replace("\n", "")):
         raise UsageError("a description cannot hold control characters", "Only line breaks are allowed.")
@@ -109,10 +109,10 @@ def parse_confidence(word: str) -> float | Literal[""]:
 def label(text: str) -> str:
     """Return the text, stripped; raises UsageError if it cannot be a label."""
     word = text.strip()
-    if not word or len(word) > LONGEST_LABEL or word[0] in "+-" or "," in word or not canonical.is_printable(word):
+    if not word or len(word) > _LONGEST_LABEL or word[0] in "+-" or "," in word or not canonical.is_printable(word):
         raise UsageError(
             f"“{canonical.printable(word)}” cannot be a label" if word else "the label is empty",
-            f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and does not start "
+            f"A label has 1 to {_LONGEST_LABEL} characters, no comma or control character, and does not start "
             f"with + or -.",
         )
     return word

@@ -121,9 +121,9 @@ def merge_sessions(
             plans.check_conflicts(first)
             if request.retell is not None and first.standing == "open":
                 if new is None:
-                    check_closed(ours.branch, context.homes)
+                    _check_closed(ours.branch, context.homes)
                 # It may take long, so no lock is held meanwhile.
-                text, retell = summary_text(context.store, first.sides, first.rows, context.prices), request.retell
+                text, retell = _summary_text(context.store, first.sides, first.rows, context.prices), request.retell
                 known = retell(text)
                 request = replace(request, retell=lambda given: known if given == text else retell(given))
         elif new is not None or agents.is_open(context.homes, ours.state.agent_id):
@@ -189,7 +189,7 @@ def _locked_target(context: Context, ours: ResolvedTarget, new: NewSession | Non
             fork, session = forks.fork_session(store, ours.state, point, plan), new.id
         stack.enter_context(file_append.writable_session(store.paths, session))
         index.sync(session)
-        prepare_file(context, _current_branch(index, session))
+        _prepare_file(context, _current_branch(index, session))
         store.repo.begin_write()  # before anything is appended: it waits for a purge
         stack.callback(store.repo.release)
         yield _Target(_current_branch(index, session), fork)
@@ -211,14 +211,14 @@ def _merge_into(
     def make(seam: Seam) -> list[NewTurn]:
         if plan.mode != "summary":
             return _grafted_turns(store, seam, plan.rows, plan.key, branch.state)
-        text = summary_text(store, plan.sides, plan.rows, context.prices)
+        text = _summary_text(store, plan.sides, plan.rows, context.prices)
         if request.retell is not None:
             text = request.retell(text)
         updated = canonical.seconds(store.state(plan.sides.tip).updated) or 0
         count = humanize.format_count(len(plan.rows), "turn")
         reply = f"Understood. I know what was found there in {count}, and will continue from here."
         later = replace(seam, latest=max(seam.latest, round(updated * 1000)))
-        texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", reply
+        texts = f"{_summary_heading(plan.sides, plan.rows)}\n\n{text}", reply
         return [agents.of(branch.state).writer.summary_turn(later, plan.key, texts, store.state(branch.tip))]
 
     turns, path = list[NewTurn](), None
@@ -253,7 +253,7 @@ def _head_tip(store: Store, session: str) -> str:
 
 
 def _record_operation(
-    context: Context, target: _Target, command: str, summary_text: str, sources: Set[str], commit: str
+    context: Context, target: _Target, command: str, summary: str, sources: Set[str], commit: str
 ) -> None:
     """Note the operation since its first step, move the head to the commit, and delete the intent.
 
@@ -264,16 +264,16 @@ def _record_operation(
     head = _head_tip(store, session)
     old: str | None = head
     wrote, completes = FileWrites(), ""
-    before = first_step(store, session, command, head)
+    before = _first_step(store, session, command, head)
     if before is not None:  # the same command was interrupted before, and `gc` added its operation
         old, wrote, completes = before.moves[0].old, before.wrote, before.id
     if intent is not None and intent.sources <= sources and _is_only_intent(store, intent, head):
         old, wrote = intent.head, _appended_range(intent)
     if target.fork is not None:
         path, operation = target.fork.transcript, target.fork.operation
-        whole = {str(path): bytes_hash(path)} if path else {}
+        whole = {str(path): _bytes_hash(path)} if path else {}
         old, wrote, completes = None, FileWrites({**operation.files, **wrote.files, **whole}), operation.id
-    summary_line, moves = f"{session[:8]}: {summary_text}", [Move(ref, old, commit)]
+    summary_line, moves = f"{session[:8]}: {summary}", [Move(ref, old, commit)]
     operations.perform_operation(
         store, command, summary_line, moves, context.now(), wrote=wrote, held={ref: head}, completes=completes
     )
@@ -306,12 +306,12 @@ def _append_turns(
     `origins` has the event and origin of each turn. The intent stays saved until `delete_intent`.
     """
     store, state = context.store, branch.state
-    with session_file_end(context, branch) as end:
-        turns = make(find_seam(store, end))
+    with _session_file_end(context, branch) as end:
+        turns = make(_find_seam(store, branch, end))
         files = [file for row in rows for file in sidecars.turn_sidecars(store, row.commit, [row.turn])]
         own = sidecars.rename_session(agents.of(state), files, state.agent_id, state.agent_version)
         written = sidecars.write_sidecars(store, state, own, sidecars.place_of(state, context.homes, end.path))
-        check_closed(branch, context.homes)  # making the turns may have taken a while
+        _check_closed(branch, context.homes)  # making the turns may have taken a while
         if program_turns.is_open(store.paths, branch.name):
             raise ConflictError(
                 f"a program has an open turn of {branch.name[:8]}, which the merge would end",
@@ -319,7 +319,7 @@ def _append_turns(
             )
         data = b"\n" * end.unended + canonical.join_lines(line for turn in turns for line in turn.lines)
         new = [file.path for file in written if file.outcome == sidecars.WRITTEN and end.is_there]
-        hashes = {str(path): bytes_hash(path) for path in new}
+        hashes = {str(path): _bytes_hash(path) for path in new}
         by_prompt = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
         intent = AppendIntent(str(end.place), end.size, data, branch.tip, command, by_prompt, hashes)
         file_append.append_lines(store.paths, branch.name, end.path, intent)
@@ -380,14 +380,13 @@ def _count_secrets(turns: Sequence[NewTurn]) -> int:
 
 
 @frozen
-class SessionFileEnd:
-    """The end of a session's file, recorded in `branch`: its size in bytes, and the lines behind its last turn. The
-    last line has no newline if `unended`.
+class _SessionFileEnd:
+    """The end of a session's file: its size in bytes, and the lines behind its last turn. The last line has no newline
+    if `unended`.
 
     `place` is where the agent looks for it; if the agent has deleted it, `path` is a copy out of the store.
     """
 
-    branch: Branch
     path: Path
     size: int
     pending: tuple[Line, ...]
@@ -400,7 +399,7 @@ class SessionFileEnd:
 
 
 @contextmanager
-def session_file_end(context: Context, branch: Branch) -> Iterator[SessionFileEnd]:
+def _session_file_end(context: Context, branch: Branch) -> Iterator[_SessionFileEnd]:
     """Yield the end of the session's file; the caller holds the session's lock.
 
     Raises ConflictError if a client has the session open, or if its file and the store do not have the same turns.
@@ -409,7 +408,7 @@ def session_file_end(context: Context, branch: Branch) -> Iterator[SessionFileEn
     path = client_files.transcript_place(homes, state, context.store.paths)
     if path is None or not state.transcript:
         raise ConflictError(f"{branch.name[:8]} has no file here", f"Write it: `sessgit restore {branch.name[:8]}`")
-    check_closed(branch, homes)
+    _check_closed(branch, homes)
     if path_exists(path):
         yield _end_of_file(context.store, branch, path)
         return
@@ -421,7 +420,7 @@ def session_file_end(context: Context, branch: Branch) -> Iterator[SessionFileEn
         yield replace(_end_of_file(context.store, branch, copy), place=path)
 
 
-def prepare_file(context: Context, branch: Branch) -> None:
+def _prepare_file(context: Context, branch: Branch) -> None:
     """Complete what a kill left half appended, end cells that a program left pending, and record the session's file,
     if it may be recorded.
 
@@ -431,7 +430,7 @@ def prepare_file(context: Context, branch: Branch) -> None:
     path = client_files.transcript_place(context.homes, state, store.paths)
     if path is None or not agents.of(state).home.is_transcript(context.homes.of(state), path):
         return
-    check_closed(branch, context.homes)
+    _check_closed(branch, context.homes)
     file_append.finish_append(store.paths, branch.name, path)
     is_on = not privacy.off and transcript_verdict(privacy, path, state.project).recorded
     agent = agents.of(state)
@@ -459,9 +458,8 @@ def _is_recorded_file(store: Store, session: str, path: Path) -> bool:
         return recorder_state.matches_file(cursor, path, source.file, source.inode, source.size)
 
 
-def find_seam(store: Store, end: SessionFileEnd) -> Seam:
+def _find_seam(store: Store, branch: Branch, end: _SessionFileEnd) -> Seam:
     """Return the line that the new lines follow, out of all that is recorded of the session, rewound turns too."""
-    branch = end.branch
     tips = set(reassemble.session_branches(store, branch.name).values()) - {branch.tip}
     last = store.lines(branch.tip, branch.state.turns)
     agent = agents.of(branch.state)
@@ -476,18 +474,18 @@ def find_seam(store: Store, end: SessionFileEnd) -> Seam:
     return replace(seam, latest=seam.latest + _MILLISECONDS_LATER)
 
 
-def bytes_hash(path: Path) -> str:
+def _bytes_hash(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
     return sidecars.bytes_hash(sidecars.read_file(path) or b"")
 
 
-def check_closed(branch: Branch, homes: Homes) -> None:
+def _check_closed(branch: Branch, homes: Homes) -> None:
     """Raise ConflictError if a client has the session open."""
     hint = f"Close it first. {_OTHER_FOLDER_HINT}"
     file_append.check_closed(branch.state.agent_id, homes, "appended turns", hint)
 
 
-def _end_of_file(store: Store, branch: Branch, path: Path) -> SessionFileEnd:
+def _end_of_file(store: Store, branch: Branch, path: Path) -> _SessionFileEnd:
     short, cursor = branch.name[:8], recorder_state.load_cursor(store.paths, branch.name)
     if cursor is None or cursor.torn or not catch_up.is_level(store.paths, branch.name, path):
         raise ConflictError(
@@ -504,10 +502,10 @@ def _end_of_file(store: Store, branch: Branch, path: Path) -> SessionFileEnd:
             raise ConflictError(f"the file of {short} is not the one that was recorded", _OTHER_FOLDER_HINT)
         reader = Reader(source, agents.of(branch.state).lines.make)
         pending = [line for extent in cursor.pending for line in reader.again(extent)]
-    return SessionFileEnd(branch, path, cursor.offset, tuple(pending), path, cursor.unended)
+    return _SessionFileEnd(path, cursor.offset, tuple(pending), path, cursor.unended)
 
 
-def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
+def _summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
     """Return the first line of a summary, by which people find it in the log."""
     state = sides.theirs.state
     since = f" since turn {sides.shared}" if sides.shared else ""
@@ -516,7 +514,7 @@ def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
     return f"Merged from {sides.theirs.short}, “{called}”: {turns}{since}"
 
 
-def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:
+def _summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:
     """Return a text about these turns of theirs: prompts and answers, files, the scratchpad, and tokens with their cost
     at these prices."""
     turns = [read_turn(store, sides.tip, row) for row in rows]
@@ -629,7 +627,7 @@ def finish_merges(store: Store, homes: Homes, now: float) -> int:
     return count
 
 
-def first_step(store: Store, session: str, command: str, head: str) -> Operation | None:
+def _first_step(store: Store, session: str, command: str, head: str) -> Operation | None:
     """Return the operation that `finish_merges` added for turns of the same command, if the head is still theirs."""
     last = next(reversed(_head_operations(store, session)), None)
     if last is None or last.command != command or last.moves[0].new != head or not last.wrote.appended:

@@ -103,7 +103,7 @@ def check_ours(ours: ResolvedTarget) -> None:
         raise UsageError(f"{name[:8]} has no turns to continue from", "Name another conversation with `--into`.")
 
 
-def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
+def _merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
     """Return the sides, theirs up to a turn if one is given."""
     store = context.store
     mine, rows = context.index.turns(ours.name), context.index.turns(theirs.name, last=turn)
@@ -150,18 +150,18 @@ def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
     return parents
 
 
-def base_states(store: Store, sides: MergeSides) -> Base:
+def _base_states(store: Store, sides: MergeSides) -> Base:
     """Return the states with which the sides began when they diverged."""
     return Base(*(base_state(store, tip, sides.base) for tip in (sides.ours.tip, sides.tip)))
 
 
 def base_state(store: Store, tip: str, base: str) -> Session:
     """Return the state with which a side began, an empty one if it has no base."""
-    commit = base_commit(store, tip, base)
+    commit = _base_commit(store, tip, base)
     return store.state(commit) if commit else Session(store.state(tip).id, "")
 
 
-def base_commit(store: Store, tip: str, base: str) -> str:
+def _base_commit(store: Store, tip: str, base: str) -> str:
     """Return the commit with which a side began: the base, or the first commit of a session that was forked from
     another one there."""
     first, session = "", store.state(tip).id
@@ -209,7 +209,7 @@ def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
     base, ours, theirs = (_pad_files(store, commit) for commit in (sides.base, sides.ours.tip, sides.tip))
     # Sides that share turns but no history began with no pad.
     tips = (sides.ours.tip, sides.tip) if sides.base and sides.related else ()
-    began = [_pad_files(store, base_commit(store, tip, sides.base)) for tip in tips] or [{}, {}]
+    began = [_pad_files(store, _base_commit(store, tip, sides.base)) for tip in tips] or [{}, {}]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
     for name in sorted({*theirs, *ours}):
         path, mine, entry = f"{layout.PAD}/{name}", ours.get(name), theirs.get(name)
@@ -372,15 +372,17 @@ def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
         if turn_address(row) in origins or (
             row.prompt in own_turns and is_same_turn(context.store, own_turns[row.prompt], row)
         ):
-            own, name = ours.short, layout.short_name(row.branch)
-            hint = f"`sessgit diff {own} {name}` shows what is not."
-            if row.branch == ours.name:
-                hint = (
-                    f"Name another conversation with `--into`, or continue from that turn: `sessgit fork "
-                    f"{name} --at {row.turn}`"
-                )
-            raise UsageError(f"turn {row.turn} of {name} is already in {own}", hint)
+            hint = (
+                f"Name another conversation with `--into`, or continue from that turn: `sessgit fork "
+                f"{ours.short} --at {row.turn}`"
+            )
+            raise _present_error(ours, layout.short_name(row.branch), row.turn, hint if row.branch == ours.name else "")
         seen[row.prompt] = row
+
+
+def _present_error(ours: Branch, theirs: str, turn: int, hint: str = "") -> UsageError:
+    hint = hint or f"`sessgit diff {ours.short} {theirs}` shows what is not."
+    return UsageError(f"turn {turn} of {theirs} is already in {ours.short}", hint)
 
 
 def turn_address(row: Row) -> str:
@@ -404,7 +406,7 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
     another client than ours.
     """
     store = context.store
-    sides = merge_sides(context, ours, theirs, turn)
+    sides = _merge_sides(context, ours, theirs, turn)
     mode: Mode = request.mode or ("forward" if sides.forward else "summary")
     # A summary also tells of a turn that both have and of which theirs has more.
     grown = (sides.grown,) if mode == "summary" and sides.grown else ()
@@ -419,7 +421,7 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
     if standing in ("merged", "nothing"):
         return MergePlan(sides, standing, mode, (), (), MergedPad({}, {}, []))
     pad = merge_pads(store, sides, request.choice)
-    authored = merge_decisions.decide_all(base_states(store, sides), ours.state, theirs.state, request.choice)
+    authored = merge_decisions.decide_all(_base_states(store, sides), ours.state, theirs.state, request.choice)
     labels = max((len(d.value) for d in authored if d.path == "labels"), default=0)
     if labels > MOST_LABELS:
         raise ConflictError(
@@ -444,7 +446,7 @@ def check_conflicts(plan: MergePlan) -> None:
     if not plan.conflicts:
         return
     lines = [
-        f"{canonical.one_line(d.path, _LONGEST_VALUE)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}"
+        f"{canonical.one_line(d.path, _LONGEST_VALUE)}: ours {_shown_value(d.ours)}, theirs {_shown_value(d.theirs)}"
         for d in plan.conflicts
     ]
     settable = next((d.path for d in plan.conflicts if d.path in merge_decisions.SCALARS), "")
@@ -454,7 +456,7 @@ def check_conflicts(plan: MergePlan) -> None:
     raise ConflictError("both sides changed:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
 
 
-def shown_value(value: object) -> str:
+def _shown_value(value: object) -> str:
     """One side's value as a message has it."""
     if isinstance(value, dict | list):
         return canonical.one_line(canonical.compact(value).decode(), _LONGEST_VALUE)
@@ -473,9 +475,7 @@ def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:
                 f"`sessgit log {name}` lists them.",
             )
         if number not in by_number:
-            ours = sides.ours.short
-            hint = f"`sessgit diff {ours} {name}` shows what is not."
-            raise UsageError(f"turn {number} of {name} is already in {ours}", hint)
+            raise _present_error(sides.ours, name, number)
     return tuple(by_number[number] for number in sorted(set(numbers)))
 
 
@@ -492,7 +492,7 @@ def _merge_state(store: Store, sides: MergeSides, mode: Mode, rows: Sequence[Row
 def _has_authored_changes(store: Store, sides: MergeSides) -> bool:
     """Return whether theirs has authored state, or something on its pad, that ours lacks."""
     ours = sides.ours.state
-    authored = merge_decisions.decide_all(base_states(store, sides), ours, sides.theirs.state, Choice())
+    authored = merge_decisions.decide_all(_base_states(store, sides), ours, sides.theirs.state, Choice())
     return (
         any(decision.conflict or decision.path == sessions.MEMORY for decision in authored)
         or merge_decisions.resolve_state(ours, authored) != ours

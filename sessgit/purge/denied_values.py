@@ -17,12 +17,12 @@ _SHORTEST_ID = 4
 _LOCK_WAIT = 10.0
 
 
-class HasId(Protocol):
+class _HasId(Protocol):
     @property
     def id(self) -> str: ...
 
 
-T = TypeVar("T", bound=HasId)
+T = TypeVar("T", bound=_HasId)
 
 
 def find_by_id(every: Sequence[T], prefix: str, kind: str, hint: str) -> T:

@@ -55,7 +55,7 @@ class SessionHit:
 
 
 @dataclass
-class ScanResult:
+class _ScanResult:
     """The objects that hold a value, the beginnings of values with which strings end, and the number of objects."""
 
     hits: set[str] = field(default_factory=set)
@@ -63,9 +63,9 @@ class ScanResult:
     objects: int = 0
 
 
-def scan_objects(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> ScanResult:
+def scan_objects(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> _ScanResult:
     """Return what of the values all objects of the store hold, also those that no ref leads to."""
-    seen = ScanResult()
+    seen = _ScanResult()
     for one in object_scan.all_objects(store, progress):
         seen.objects += 1
         if matcher.holds(one.data):
@@ -96,7 +96,7 @@ def find_matches(store: Path, homes: Homes, pattern: re.Pattern[str], progress: 
     for one in object_scan.all_objects(store, progress):
         if one.kind == "tree":
             continue
-        for text in file_texts(one.data):
+        for text in _file_texts(one.data):
             matches.update(match[0] for match in pattern.finditer(text) if match[0])
     for text in _texts_outside(store, homes):
         # Bytes that are not UTF-8 are read as replacement characters, which no file holds.
@@ -112,7 +112,7 @@ def _texts_outside(store: Path, homes: Homes) -> Iterator[str]:
     for path in (*logs, *waiting, *all_client_files(homes, own)):
         yield from _texts_of_file(path)
     for path in own.state.glob("*.append"):
-        yield from file_texts(_intent_data(path))
+        yield from _file_texts(_intent_data(path))
     yield from (ref.removeprefix(layout.TAGS) for ref in refs.read_all(store, layout.TAGS))
 
 
@@ -123,13 +123,13 @@ def _texts_of_file(path: Path) -> Iterator[str]:
             rest = b""
             while (piece := source.file.read(_CHUNK_SIZE)) and b"\0" not in piece:
                 whole, newline, rest = (rest + piece).rpartition(b"\n")
-                yield from file_texts(whole) if newline else ()
-            yield from file_texts(rest) if rest else ()
+                yield from _file_texts(whole) if newline else ()
+            yield from _file_texts(rest) if rest else ()
     except SessgitError:  # a link, a socket, or not ours to read
         return
 
 
-def file_texts(data: bytes) -> Iterator[str]:
+def _file_texts(data: bytes) -> Iterator[str]:
     """Yield the strings of the lines of a file that are JSON; the whole text of a file without such lines."""
     lines = data.split(b"\n")
     documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and is_json(line)]
@@ -142,7 +142,7 @@ def file_texts(data: bytes) -> Iterator[str]:
                 yield text
 
 
-def places_with_hits(store: Store, tip: str, hits: Callable[[Entry], T]) -> Iterator[tuple[int, str, T]]:
+def _places_with_hits(store: Store, tip: str, hits: Callable[[Entry], T]) -> Iterator[tuple[int, str, T]]:
     """Yield the turn, 0 for none, and the file or folder of each part of a commit with hits, and the hits; `hits`
     returns those in and below an entry of a tree."""
     for name, entry in store.repo.tree(store.commit(tip).tree).items():
@@ -164,7 +164,7 @@ def sessions_with_value(store: Store, holds: Callable[[str], bool], hits: Collec
     sessions: dict[str, tuple[set[int], set[str]]] = {}
     for name, (tip, _) in refs.branches(store.path).items():
         try:
-            parts = list(places_with_hits(store, tip, lambda entry: holds(entry[0]) if entry[1] else entry[0] in hits))
+            parts = list(_places_with_hits(store, tip, lambda entry: holds(entry[0]) if entry[1] else entry[0] in hits))
             places = {(_TURN_PLACE_NAMES if turn else _PLACE_NAMES).get(part, "other files") for turn, part, _ in parts}
             for commit in store.repo.first_parents(tip):
                 if commit.id in hits and store.message(commit.id).get("Session") == layout.session_of(name):
@@ -334,7 +334,7 @@ def _secrets_in_text(data: bytes) -> Iterator[Secret]:
 
 def _secrets_in_encoded(data: bytes) -> Iterator[Secret]:
     """Yield the secrets in base64 or hex in the strings and texts of a file, also if it is broken into lines."""
-    for text in file_texts(data):
+    for text in _file_texts(data):
         for match in _ENCODED_TEXT.finditer(text.encode("utf-8", "surrogatepass")):
             code = b"".join(match[0].split())
             for plain in (_from_hex(code), _from_base64(code)):
@@ -371,7 +371,7 @@ def _places_by_value(store: Store, values_of_blobs: dict[str, set[str]]) -> dict
 
     for name, (tip, _) in sorted(refs.branches(store.path).items(), key=lambda one: "." in one[0]):
         with suppress(SessgitError, ValueError):  # what cannot be read has no address
-            for turn, _, values in sorted(places_with_hits(store, tip, values_in), key=lambda place: not place[0]):
+            for turn, _, values in sorted(_places_with_hits(store, tip, values_in), key=lambda place: not place[0]):
                 for value in values:
                     known_places = addresses.setdefault(value, {})
                     # Most that is said of a session repeats its turns.

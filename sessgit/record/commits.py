@@ -109,19 +109,19 @@ def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, pro
 
 def _commit_tail(store: Store, on: str, lines: Sequence[Line], state: Session, message: Message, moment: str) -> str:
     """Write a commit with these lines behind the last turn's body."""
-    data, time = tail_bytes(lines), _seconds(moment) or store.commit(on).time
+    data, time = _tail_bytes(lines), _seconds(moment) or store.commit(on).time
     changes = {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
     return store.write_commit(on, changes, state, message, [on], time)
 
 
-def tail_bytes(lines: Sequence[Line]) -> Bytes:
+def _tail_bytes(lines: Sequence[Line]) -> Bytes:
     """Return the lines as `tail.jsonl` holds them; a last line without a newline has none there either."""
     return file_of_lines([line.raw for line in lines], unended=bool(lines) and lines[-1].is_unended)
 
 
 def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
     """Return whether a commit has exactly these lines after its last turn's body."""
-    data, entry = tail_bytes(lines), store.entry(on, layout.TAIL)
+    data, entry = _tail_bytes(lines), store.entry(on, layout.TAIL)
     return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
 
 
@@ -221,13 +221,13 @@ def _seconds(text: str) -> int:
 # its newline, makes SHA-256 of the hash so far and the line. So a recorder that continues from its cursor needs no line
 # before that.
 
-INITIAL_HASH = bytes(32)
+_INITIAL_HASH = bytes(32)
 
 
 class FileHash:
     """The hash of the lines added so far, and of the file up to each of them."""
 
-    def __init__(self, start: bytes = INITIAL_HASH, end: int = 0) -> None:
+    def __init__(self, start: bytes = _INITIAL_HASH, end: int = 0) -> None:
         self._start = self._last = start
         self._end = end
         self._places: dict[int, bytes] = {}
@@ -239,7 +239,7 @@ class FileHash:
             start = bytes.fromhex(text)
         except ValueError:
             start = b""
-        return cls(start if len(start) == len(INITIAL_HASH) else b"", end)
+        return cls(start if len(start) == len(_INITIAL_HASH) else b"", end)
 
     def dumps(self) -> str:
         """Return the hash of all lines, for a cursor."""
@@ -248,7 +248,7 @@ class FileHash:
     def add(self, line: Line) -> None:
         """Take the next line of the file."""
         if self._last:
-            self._last = self._places[line.extent.offset] = next_hash(self._last, line.raw)
+            self._last = self._places[line.extent.offset] = _next_hash(self._last, line.raw)
 
     def at(self, line: Line) -> str:
         """Return the hash of the file up to the end of a line, or ``""`` for one that was not added."""
@@ -266,13 +266,13 @@ class FileHash:
 
 def hash_lines(lines: Iterable[bytes]) -> str:
     """Return the hash of a file of these lines."""
-    digest = INITIAL_HASH
+    digest = _INITIAL_HASH
     for line in lines:
-        digest = next_hash(digest, line)
+        digest = _next_hash(digest, line)
     return digest.hex()
 
 
-def next_hash(before: bytes, line: bytes) -> bytes:
+def _next_hash(before: bytes, line: bytes) -> bytes:
     """Return the hash of a file up to a line, given the hash up to the line before it."""
     digest = hashlib.sha256(before)
     digest.update(line)

@@ -36,7 +36,7 @@ _LIVE_TRAILERS = ("Project-Head", "Origin", "File")
 """Trailers with information that is not in any line."""
 _REDACTION_MARK = b"[redacted:"
 _CHUNK = 8 << 20
-SidesByTurn = dict[str, dict[str, Entry]]
+_SidesByTurn = dict[str, dict[str, Entry]]
 """The entries of recorded sidecar files by the key of their turn and their path in its folder."""
 _NO_SIDECARS = Path("/dev/null/none")
 """The path of a version without sidecar files."""
@@ -68,7 +68,7 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     tips, passes = copies.write(after, before[0], sides) if before != after else (dict(branches), [])
     current.move(branches, tips)
     others = sorted(filter(layout.is_other_version, tips))
-    kept = [copies.dump(copy) for copy in maximal_copies(every) if (copy,) != after[0]]
+    kept = [copies.dump(copy) for copy in _maximal_copies(every) if (copy,) != after[0]]
     if passes and passes[0].version == after[0] == (copies.new,):
         passes[0].writer.save_cursor(passes[0].cutter, tips, kept, others)
     else:
@@ -101,13 +101,13 @@ class _Copies:
         self.new = self._file_at_hand()
         cursor = current.known.cursor
         loaded = [copy for text in (cursor.copies if cursor else ()) if (copy := self._load(text))]
-        is_assembled = bool(loaded) and rows_of(versions(loaded)[0]) == list(self.head.rows)
+        is_assembled = bool(loaded) and _rows_of(versions(loaded)[0]) == list(self.head.rows)
         self.recorded = loaded if is_assembled else [self.head, *loaded]
 
     @property
     def is_known(self) -> bool:
         """Whether one of the recorded files contains the file at hand."""
-        return any(contains_lines(copy, self.new) for copy in (*self.recorded, self.head, *self._others))
+        return any(_contains_lines(copy, self.new) for copy in (*self.recorded, self.head, *self._others))
 
     @property
     def is_rewritten(self) -> bool:
@@ -121,7 +121,7 @@ class _Copies:
         """Whether the file at hand has all lines of the head, and fewer secrets were replaced in it than are recorded:
         `restore` wrote the replacements."""
         redacted = self.current.store.state(self.branches[self.current.session]).redacted
-        return contains_lines(self.new, self.head) and self.secrets < redacted
+        return _contains_lines(self.new, self.head) and self.secrets < redacted
 
     @contextmanager
     def opened(self, version: Version) -> Iterator[tuple[Opened, Redact]]:
@@ -129,7 +129,7 @@ class _Copies:
         if version == (self.new,):
             yield self.current.file.opened, self.current.known.redact
             return
-        rows = rows_of(version)
+        rows = _rows_of(version)
         with tempfile.TemporaryFile(dir=self.current.store.paths.state) as file:
             for number, row in enumerate(rows, 1):
                 is_unended = number == len(rows) and version[-1].unended
@@ -198,7 +198,7 @@ class _Copies:
         return line.raw
 
     def write(
-        self, every: Sequence[Version], head: Version, sides: SidesByTurn
+        self, every: Sequence[Version], head: Version, sides: _SidesByTurn
     ) -> tuple[dict[str, str], list[_VersionPass]]:
         """Write the commits of every version, the newest first, unless that is the recorded head's; return the branches
         that the copies make, and what wrote them. `sides` are the recorded sidecar files."""
@@ -222,12 +222,12 @@ class _Copies:
         return tips, passes
 
     def _write_version(
-        self, version: Version, sides: SidesByTurn, *, is_newest: bool
+        self, version: Version, sides: _SidesByTurn, *, is_newest: bool
     ) -> tuple[dict[str, str], _VersionPass]:
         """Record a version as if nothing of the session were; return its branches."""
         current, source = self.current, self.current.source
         state = current.store.state(self.branches[current.session])
-        has_new_lines = any(row.digest in self._places for row in rows_of(version))
+        has_new_lines = any(row.digest in self._places for row in _rows_of(version))
         source = replace(
             source,
             path=source.path if has_new_lines else _NO_SIDECARS,
@@ -289,9 +289,9 @@ def _is_derived(context: Context, session: str, branches: Mapping[str, str]) -> 
     return session not in named
 
 
-def _recorded_turns(store: Store, branches: Mapping[str, str]) -> tuple[SidesByTurn, set[str]]:
+def _recorded_turns(store: Store, branches: Mapping[str, str]) -> tuple[_SidesByTurn, set[str]]:
     """Return the recorded sidecar files by the key of their turn, and the trees of all turns' folders."""
-    sides: SidesByTurn = {}
+    sides: _SidesByTurn = {}
     folders = set[str]()
     for tip in branches.values():
         for commit, message in store.history(tip):
@@ -372,7 +372,7 @@ Version = tuple[Copy, ...]
 """The copies that make one file, one after another."""
 
 
-def contains_lines(copy: Copy, other: Copy) -> bool:
+def _contains_lines(copy: Copy, other: Copy) -> bool:
     """Return whether all lines of the other one are lines of the copy, in the same order."""
     rows = iter(copy.rows)
     if not all(any(row.digest == line.digest for line in rows) for row in other.rows):
@@ -384,7 +384,7 @@ def contains_lines(copy: Copy, other: Copy) -> bool:
 
 def versions(copies: Iterable[Copy]) -> list[Version]:
     """Return the versions that the copies make, the newest first."""
-    left, joined = _join_overlapping(maximal_copies(copies)), list[Version]()
+    left, joined = _join_overlapping(_maximal_copies(copies)), list[Version]()
     while left:
         version = _newest_version(left)
         joined.append(tuple(_copies_in_order(version)))
@@ -392,16 +392,16 @@ def versions(copies: Iterable[Copy]) -> list[Version]:
     return joined
 
 
-def rows_of(version: Version) -> list[Row]:
+def _rows_of(version: Version) -> list[Row]:
     """Return the lines of a version."""
     return [row for copy in version for row in copy.rows]
 
 
-def maximal_copies(copies: Iterable[Copy]) -> list[Copy]:
+def _maximal_copies(copies: Iterable[Copy]) -> list[Copy]:
     """Return the copies that no other one holds, the newest first."""
     maximal: list[Copy] = []
     for copy in sorted(copies, key=lambda copy: copy.rank, reverse=True):
-        if not any(contains_lines(other, copy) for other in maximal):
+        if not any(_contains_lines(other, copy) for other in maximal):
             maximal.append(copy)
     return maximal
 
@@ -410,7 +410,7 @@ def _join_overlapping(copies: list[Copy]) -> list[Copy]:
     """Return the copies with one in the place of any two that overlap."""
     for one, other in permutations(copies, 2):
         if (whole := _overlap(one, other)) is not None:
-            return _join_overlapping(maximal_copies([whole, *(copy for copy in copies if copy not in (one, other))]))
+            return _join_overlapping(_maximal_copies([whole, *(copy for copy in copies if copy not in (one, other))]))
     return copies
 
 

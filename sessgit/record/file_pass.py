@@ -71,7 +71,7 @@ class RecordingResult:
 
 
 @dataclass
-class FileReading:
+class _FileReading:
     """How far a pass has read which of the session's files."""
 
     reader: Reader
@@ -96,7 +96,7 @@ class FileReading:
 
 
 @dataclass
-class IndexUpdates:
+class _IndexUpdates:
     """The gists of turns by their commits; and of each the folder's tree, the cells, the body and the prompt's key."""
 
     gists: dict[str, Gist] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class FilePass:
         origins = source.origins or recorder_state.load_origins(self.store.paths, self.session)
         self.source = replace(source, origins=origins)
         origin = known.state.origin if known.state else None
-        self.file = FileReading(
+        self.file = _FileReading(
             Reader(file, source.agent.lines.make, known.redact),
             source.agent.sidecars.subagents(source.path, source.agent_id, known.redact),
             begin_facts(known.state),
@@ -159,7 +159,7 @@ class FilePass:
         """The tip of each branch by the prompt of its last turn; by ``""`` the start."""
         self.written: list[tuple[Node, str, bool]] = []
         """Each turn that was written, its commit, and whether it was interrupted."""
-        self.index_updates = IndexUpdates()
+        self.index_updates = _IndexUpdates()
 
     @property
     def file_cursor(self) -> Cursor | None:
@@ -595,7 +595,7 @@ def _fork_prefix_length(store: Store, state: Session, tips: Mapping[str, str], f
     return len(data) if file.at(0, len(data)) == data else origin.prefix
 
 
-def _file_number(store: Store, state: Session, tips: Mapping[str, str], file: FileReading) -> int:
+def _file_number(store: Store, state: Session, tips: Mapping[str, str], file: _FileReading) -> int:
     """Return which of the session's files this is: the last recorded one if the last recorded lines are in the same
     place in both, else the next one.
 

@@ -136,7 +136,7 @@ def import_one(
     return _record_files(context, _ImportPlan(files), watch, Workers())
 
 
-def import_client_folders(name: str, context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
+def _import_client_folders(name: str, context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
     """Import copies of an agent's folder from anywhere, with plan, todos and tasks as of the last turn of each.
 
     Nothing outside of a folder is read, and no link in it is followed. Only the folder of the client that works here
@@ -166,9 +166,9 @@ def import_client_folders(name: str, context: Context, paths: Sequence[Path], wa
     return replace(result, passed_over=replace(result.passed_over, plans=plans))
 
 
-Importer = Callable[[Context, Sequence[Path], ImportProgress], ImportResult]
+_Importer = Callable[[Context, Sequence[Path], ImportProgress], ImportResult]
 
-SOURCES: dict[str, Importer] = {name: partial(import_client_folders, name) for name in agents.PACKAGES}
+SOURCES: dict[str, _Importer] = {name: partial(_import_client_folders, name) for name in agents.PACKAGES}
 """By the name of a system what imports its files."""
 
 
@@ -295,7 +295,7 @@ _MOST_AHEAD = 3
 _GC_THRESHOLD = 50_000
 """The number of new Python objects between searches for cycles: nearly none of a parsed line is in one."""
 
-ReportBytes = Callable[[int], None]
+_ReportBytes = Callable[[int], None]
 """Called with the size of a file that is recorded."""
 
 
@@ -331,7 +331,7 @@ class RecordedTask:
     errors: tuple[ImportFailure, ...]
 
 
-def record_families(task: RecordTask, report: ReportBytes) -> RecordedTask:
+def record_families(task: RecordTask, report: _ReportBytes) -> RecordedTask:
     """Record the families one after the other; raises StoreError if nothing can be written."""
     pack = _create_store(task)
     store = Store(task.folder, PackedRepository(task.folder, pack))
@@ -380,7 +380,7 @@ def useful_workers() -> int:
     return min(8, os.cpu_count() or 1)
 
 
-def run_tasks(tasks: Sequence[RecordTask], workers: Workers, report: ReportBytes) -> Generator[RecordedTask]:
+def _run_tasks(tasks: Sequence[RecordTask], workers: Workers, report: _ReportBytes) -> Generator[RecordedTask]:
     """Yield the results of the tasks in their order, made by the workers, or by this process if none were started.
 
     Raises what a worker raised, and StoreError if one was killed.
@@ -500,7 +500,7 @@ def _serve_one(handle: int) -> None:
             connection.send(_run_task(task, connection.send))
 
 
-def _run_task(task: RecordTask, report: ReportBytes) -> RecordedTask | Exception:
+def _run_task(task: RecordTask, report: _ReportBytes) -> RecordedTask | Exception:
     try:
         return record_families(task, report)
     except OSError:
@@ -574,7 +574,7 @@ class ImportRun:
             lock = locks.hold_off_prune(store.paths)
             try:
                 self.workers.start(min(len(tasks), self._processes(tasks)))
-                recorded = run_tasks(tasks, self.workers, self._report)
+                recorded = _run_tasks(tasks, self.workers, self._report)
                 for is_new, families in steps:
                     if not is_new or not self._take_over(next(recorded)):
                         self._record(families)

@@ -114,11 +114,11 @@ class Delivery:
         if self.has_file and not self._has_tip(ours):
             self._new_branch(ours, "merged", ids.rewound_name)
         for branch in sorted(source):
-            if layout.is_side_branch(branch) and contains_tip(self.store, source[branch], ours):
+            if layout.is_side_branch(branch) and _contains_tip(self.store, source[branch], ours):
                 self.deliver_side(branch, source[branch])
         if not self._has_tip(ours):
             self._new_branch(ours, "merged", ids.other_name)
-        kept = next(name for name in self._sides() if contains_tip(self.store, self.branches[name], ours))
+        kept = next(name for name in self._sides() if _contains_tip(self.store, self.branches[name], ours))
         self.changes[:] = [BranchChange(self.session, "merged", turns, kept)]
 
     def deliver_side(self, branch: str, tip: str) -> None:
@@ -136,7 +136,7 @@ class Delivery:
         )
 
     def _has_tip(self, tip: str) -> bool:
-        return any(contains_tip(self.store, own, tip) for own in self.branches.values())
+        return any(_contains_tip(self.store, own, tip) for own in self.branches.values())
 
     def _continue_branch(self, tip: str, branches: Collection[str]) -> bool:
         """Deliver the tip to the first of the branches that it continues, or that it can be joined with; return whether
@@ -171,7 +171,7 @@ class Delivery:
 
     def _was_left_behind(self, there: str, source: Mapping[str, str]) -> bool:
         rewound = (tip for name, tip in source.items() if layout.is_rewound_branch(name))
-        return any(contains_tip(self.store, tip, there) for tip in rewound)
+        return any(_contains_tip(self.store, tip, there) for tip in rewound)
 
     def _note_change(self, what: Relation, turns: int, branch: str) -> None:
         self.changes.append(BranchChange(self.session, what, turns, branch))
@@ -217,9 +217,9 @@ def _turn_keys(store: Store, tip: str) -> list[str]:
 
 # Two tips
 
-JoinOutcome = Literal["held", "forward", "joined", "diverged"]
+_JoinOutcome = Literal["held", "forward", "joined", "diverged"]
 
-TURNLESS = ("edit", "end")
+_TURNLESS = ("edit", "end")
 """The events of commits that bring no turn."""
 _AUTHORED_FIELDS = ("name", "description", "stage", "confidence", "origin", "extra")
 
@@ -231,7 +231,7 @@ class ReconciledTip:
     `new` says whether theirs has turns that ours lacks.
     """
 
-    outcome: JoinOutcome
+    outcome: _JoinOutcome
     tip: str
     new: bool = False
 
@@ -241,10 +241,10 @@ def reconcile_tips(store: Store, ours: str, theirs: str) -> ReconciledTip:
 
     Raises DamageError if theirs continues ours and leaves out turns of it.
     """
-    if contains_tip(store, ours, theirs):
+    if _contains_tip(store, ours, theirs):
         return ReconciledTip("held", ours)
     new = has_own_turns(store, theirs, ours)
-    if contains_tip(store, theirs, ours):
+    if _contains_tip(store, theirs, ours):
         _check_closed_turns(store, theirs, ours)
         return ReconciledTip("forward", theirs, new)
     own = has_own_turns(store, ours, theirs)
@@ -257,7 +257,7 @@ def reconcile_tips(store: Store, ours: str, theirs: str) -> ReconciledTip:
     return ReconciledTip("joined", joined_commit(store, main, other), new)
 
 
-def contains_tip(store: Store, tip: str, other: str) -> bool:
+def _contains_tip(store: Store, tip: str, other: str) -> bool:
     """Return whether the history of a tip has another one, with all of its turns.
 
     A merged tip is the second parent of a commit, and its turns are those of another branch.
@@ -279,7 +279,7 @@ def has_own_turns(store: Store, tip: str, other: str) -> bool:
     for commit, message in store.history(tip):
         if _is_contained(store, commit, other):
             return False
-        if message.get("Event") not in TURNLESS:
+        if message.get("Event") not in _TURNLESS:
             break
     return _lacks_turns(store, turn_folders(store, other), turn_folders(store, tip))
 

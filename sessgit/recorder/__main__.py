@@ -19,14 +19,14 @@ from sessgit.store import locks, log, owner
 from sessgit.store.layout import StorePaths
 from sessgit.store.spool import Claim
 
-MOST_SECONDS = 60
+_MOST_SECONDS = 60
 """Seconds after which a recorder ends, whatever it does: objects come first and the ref last, so nothing is torn."""
 
 
 def main(store: Path, claim: Claim) -> None:
     gc.set_threshold(50_000)  # it loads and makes many values, and few cycles
     detach()
-    signal.alarm(MOST_SECONDS)
+    signal.alarm(_MOST_SECONDS)
     try:
         owner.check_owner(store)
     except SessgitError:  # it is another user's
