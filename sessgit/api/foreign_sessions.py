@@ -545,7 +545,7 @@ class _Transcript:
 
     agent_id: str
     data: bytes
-    project: str = ""
+    project: str
     turns: tuple[GivenTurn, ...] = ()
     names: tuple[_NameUuid, ...] = ()
     keys: tuple[str, ...] = ()

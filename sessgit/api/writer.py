@@ -234,7 +234,7 @@ class Writer:
 
     # Turns
 
-    def begin_turn(self, prompt: str, *, timeout: float = LOCK_TIMEOUT) -> str:
+    def begin_turn(self, prompt: str, *, timeout: float) -> str:
         """Open a turn, after the one that another writer has open, and return its prompt's uuid.
 
         Raises UsageError if this thread has a turn open, ConflictError after `timeout` seconds or if a client has the
@@ -247,7 +247,7 @@ class Writer:
             self._turn = turn
             return turn.key
 
-    def end_turn(self, answer: str = "", model: str = "", tokens: Mapping[str, int] | None = None) -> int:
+    def end_turn(self, answer: str, model: str, tokens: Mapping[str, int]) -> int:
         """Close the open turn, with an answer if there is one, and record it; return its number.
 
         If cells that other threads began still run in it, it stays open for these, and ends with the last of them.
@@ -255,7 +255,7 @@ class Writer:
         with self.store.lock:
             turn = self._opened()
             try:
-                program_input.check(GivenTurn("", (), answer, model, tokens=tokens or {}))
+                program_input.check(GivenTurn("", (), answer, model, tokens=tokens))
                 if answer.strip():
                     self.append(lambda chain: chain.words(answer, self.context.now(), model, tokens), turn.key)
                 return self.record()
@@ -264,7 +264,7 @@ class Writer:
                 if not turn.cells:
                     self._close(turn)
 
-    def add(self, parts: Sequence[Part], model: str = "") -> None:
+    def add(self, parts: Sequence[Part], model: str) -> None:
         """Add parts to the open turn; raises UsageError, and adds nothing, as `begin` does."""
         program_input.check(GivenTurn("", tuple(parts)))
         with self.store.lock:

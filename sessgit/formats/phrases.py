@@ -115,7 +115,7 @@ class CallBlock:
 
     name: str
     text: str
-    language: str = ""
+    language: str
     short: bool = False
 
 

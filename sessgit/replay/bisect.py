@@ -90,8 +90,8 @@ class BisectCommand:
 
     line: str
     env: Env
-    limit: float | None = None
-    on_output: Callable[[bytes], None] = lambda data: None
+    limit: float | None
+    on_output: Callable[[bytes], None]
 
 
 @frozen

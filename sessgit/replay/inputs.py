@@ -22,7 +22,7 @@ from sessgit.history.turn_log import read_turn
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn, Saying
-from sessgit.model.progress import Progress, no_progress
+from sessgit.model.progress import Progress
 from sessgit.replay import compare, kept_result
 from sessgit.replay.compare import Outcome
 from sessgit.replay.kept_result import KeptSession
@@ -43,7 +43,7 @@ class ModelCommand:
     protocol: Protocol
     seconds: float
     cwd: str
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str]
 
 
 @frozen
@@ -67,8 +67,8 @@ class PromptResults:
     branch: Branch
     protocol: str
     answers: tuple[PromptResult, ...]
-    left: int = 0
-    kept: KeptSession | None = None
+    left: int
+    kept: KeptSession | None
 
 
 def guess_protocol(command: str) -> Protocol:
@@ -89,7 +89,7 @@ def _streams() -> Iterator[Stream]:
 
 
 def send_prompts(
-    context: Context, target: ResolvedTarget, model: ModelCommand, id: str = "", progress: Progress = no_progress
+    context: Context, target: ResolvedTarget, model: ModelCommand, id: str, progress: Progress
 ) -> PromptResults:
     """Send the prompts up to the target's turn, until one gets no answer.
 

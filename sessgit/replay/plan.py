@@ -61,7 +61,7 @@ class ReplayPlan:
     branch: Branch
     items: tuple[PlanItem, ...]
     asked: frozenset[str]
-    damage: tuple[str, ...] = ()
+    damage: tuple[str, ...]
 
     @property
     def first(self) -> int:
@@ -87,9 +87,9 @@ class ReplayChoice:
     `model` says whether there is a command that asks a model; `commands` are the operations that a command of the user
     runs."""
 
-    turn: int | None = None
-    cells: Sequence[str] = ()
-    chain: bool = False
+    turn: int | None
+    cells: Sequence[str]
+    chain: bool
     root: str = "/"
     model: bool = False
     commands: Collection[str] = ()

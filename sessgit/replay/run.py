@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from sessgit.errors import SessgitError
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
-from sessgit.model.progress import Progress, no_progress
+from sessgit.model.progress import Progress
 from sessgit.replay import compare, plan
 from sessgit.replay.compare import Comparison, Outcome, Texts
 from sessgit.replay.plan import PlanItem, ReplayPlan
@@ -40,10 +40,10 @@ class RunOptions:
     folder `cwd` with the environment `env`; `commands` are such by operation, which get the arguments as JSON and print
     the result as JSON or as text."""
 
-    llm: str = ""
-    cwd: str = "/"
-    env: Mapping[str, str] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)
+    llm: str
+    cwd: str
+    env: Mapping[str, str]
+    commands: Mapping[str, str]
 
 
 @frozen
@@ -53,14 +53,12 @@ class CellResult:
 
     item: PlanItem
     outcome: Outcome
-    why: str = ""
+    why: str
     compared: Comparison | None = None
     ms: float | None = None
 
 
-def run_plan(
-    replay: ReplayPlan, sandbox: Sandbox, options: RunOptions, progress: Progress = no_progress
-) -> tuple[CellResult, ...]:
+def run_plan(replay: ReplayPlan, sandbox: Sandbox, options: RunOptions, progress: Progress) -> tuple[CellResult, ...]:
     """Run all cells of a plan in their order. An error of a cell is its result and is not raised.
 
     Raises SessgitError, before any cell runs, if a cell needs a sandbox and this machine has none.

@@ -36,7 +36,7 @@ class Access:
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     clock: Callable[[], float] = time.monotonic
     _codes: dict[str, float] = field(default_factory=dict)
-    _links: dict[str, float] = field(default_factory=dict)
+    """By each one-time code the time until which it is valid."""
 
     @property
     def address(self) -> str:
@@ -56,7 +56,7 @@ class Access:
     def link(self) -> str:
         """Return the page's address with a new one-time code, which is valid for ten minutes."""
         code = secrets.token_urlsafe(32)
-        self._codes[code] = self._links[code] = self.clock() + _CODE_SECONDS
+        self._codes[code] = self.clock() + _CODE_SECONDS
         return self._link(code)
 
     def _link(self, code: str) -> str:
@@ -65,15 +65,18 @@ class Access:
     def spent_links(self, *, every: bool = False) -> list[str]:
         """Return the links that were opened or have expired since the last call; with `every` all others too."""
         now = self.clock()
-        spent = [code for code, until in self._links.items() if every or code not in self._codes or until < now]
+        spent = [code for code, until in self._codes.items() if every or until < now]
         for code in spent:
-            del self._links[code]
+            del self._codes[code]
         return [self._link(code) for code in spent]
 
     def take_code(self, code: str) -> bool:
         """Return whether a code is valid; it is valid once."""
         given = next((known for known in self._codes if is_equal(known, code)), None)
-        return given is not None and self._codes.pop(given) >= self.clock()
+        if given is None or self._codes[given] < self.clock():
+            return False
+        self._codes[given] = -1.0  # before any time of the clock
+        return True
 
 
 def is_equal(known: str, given: str) -> bool:

@@ -81,7 +81,7 @@ class ProcessResult:
     limit."""
 
     code: int | None
-    output: bytes = b""
+    output: bytes
     why: str = ""
 
 
