@@ -138,7 +138,7 @@ def _address(author: Author, edit: RecordedEdit) -> str:
 
 
 def _porcelain_lines(blame: Blame, lines: Sequence[BlamedLine]) -> Iterator[str]:
-    """Yield the lines in the form of `git blame --porcelain`; a turn stands as the store's commit of it."""
+    """Yield the lines in the form of `git blame --porcelain`; a turn is named by the store's commit of it."""
     known = set[str]()
     for _, group in groupby(lines, lambda line: (_porcelain_id(blame, line), line.line.number - line.number)):
         members = list(group)

@@ -167,8 +167,8 @@ def _sessions_with(cli: Invocation, file: str) -> list[str]:
     if not cli.has_store:
         return []
     paths = [file] if file.startswith("/") else [file, f"*/{file}"]
-    found = operands.sessions_with_files(cli, paths)
-    having = [outline for outline in cli.index.outlines() if outline.name in found]
+    names = operands.sessions_with_files(cli, paths)
+    having = [outline for outline in cli.index.outlines() if outline.name in names]
     return [outline.name for outline in resolve.outlines_in_project(having, cli.cwd) or having]
 
 

@@ -148,7 +148,7 @@ def _source(row: Row | None) -> str:
 
 
 def _source_turns(row: Row) -> int:
-    """Return how many turns a merged turn stands for: a summary may stand for several."""
+    """Return how many turns a merged turn is of: a summary may be of several."""
     first, _, last = row.trailer("Origin").partition("@")[2].partition("-")
     is_range = first.isdecimal() and last.isdecimal() and len(first + last) < 15
     return max(1, int(last) - int(first) + 1) if is_range else 1

@@ -225,10 +225,10 @@ def _footer(cli: Invocation, forest: Forest, query: TreeFilter, project: str, *,
         here = f" --project {shlex.quote(project)}" if project else ""
         where = " --all" if query.everything else here
         yield f"… {forest.quiet:,} more without forks: sessgit ls{where}"
-    shown, found = len(forest.families), forest.matching - forest.quiet
-    if shown < found:
+    shown, drawable = len(forest.families), forest.matching - forest.quiet
+    if shown < drawable:
         more = "" if limited else " More: --limit N"
-        yield f"Showing the {shown:,} most recent of {text.counted(found, 'family', 'families')}.{more}"
+        yield f"Showing the {shown:,} most recent of {text.counted(drawable, 'family', 'families')}.{more}"
     elif forest.sessions:
         counted = text.counted(forest.sessions, "conversation")
         families = f" in {text.counted(forest.matching, 'family', 'families')}"
