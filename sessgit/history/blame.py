@@ -368,7 +368,7 @@ class CommitTurn:
 
 
 def commit_turns(
-    context: Context, folder: str, revision: str, env: Env, progress: Progress = no_progress
+    context: Context, folder: str, revision: str, env: Env, progress: Progress
 ) -> tuple[str, list[CommitTurn]]:
     """Return the id of a commit of the project at a folder, and the turns that wrote lines which it added, the oldest
     first. `progress` is as in `blame`."""
@@ -502,7 +502,7 @@ class RecordedEdit:
         return set(self.gone.intersection(texts))
 
 
-def _update_edits(context: Context, progress: Progress = no_progress) -> None:
+def _update_edits(context: Context, progress: Progress) -> None:
     """Read the edits of all turns that the index does not know; `progress` counts these. Damaged turns have none."""
     rows = context.index.without_edits()
     for start in range(0, len(rows), _BATCH):

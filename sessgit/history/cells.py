@@ -230,7 +230,7 @@ class CellListing:
     damage: list[str] = field(default_factory=list)
 
 
-def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: Progress = no_progress) -> CellListing:
+def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: Progress) -> CellListing:
     """Return the cells that fit. Turns are read from the last one backwards, until enough cells are found."""
     rows = context.index.turns(branch.name, 1, choice.last)
     numbers = [row.turn for row in rows if choice.turn in (None, row.turn)]

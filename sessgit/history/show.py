@@ -35,7 +35,7 @@ from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.model.program_input import Metadata
-from sessgit.model.progress import Progress, counted, no_progress
+from sessgit.model.progress import Progress, counted
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, ForkPlace, Row
@@ -136,7 +136,7 @@ class SessionStart:
     time: float
 
 
-def session_card(context: Context, branch: Branch, progress: Progress = no_progress) -> SessionCard:
+def session_card(context: Context, branch: Branch, progress: Progress) -> SessionCard:
     """Return the card of a session, or of a side branch. Only the last turn is read, and turns whose gists are not in
     the index."""
     index, rows, origin = context.index, context.index.turns(branch.name), branch.state.origin
@@ -259,9 +259,7 @@ def raw_cell(store: Store, shown: ShownCell) -> list[bytes]:
 # JSON
 
 
-def session_document(
-    context: Context, branch: Branch, overrides: Prices, progress: Progress = no_progress
-) -> dict[str, Any]:
+def session_document(context: Context, branch: Branch, overrides: Prices, progress: Progress) -> dict[str, Any]:
     """Return a session with all that is known of it. Every turn is read; `progress` counts them."""
     rows, totals, state = context.index.turns(branch.name), SessionTotals(agents.of(branch.state)), branch.state
     note = session_files.source_note(context.store, branch.tip, state.id)
