@@ -185,7 +185,7 @@ def read_document(paths: StorePaths) -> dict[str, Any]:
     """Return the document in the file."""
     try:
         content = paths.config.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise StoreError(f"cannot read {paths.config}: {error.strerror or error}", "Is the file yours?") from error
