@@ -342,7 +342,7 @@ def test_a_conversation_opens_without_reading_its_turns(page: Page, monkeypatch:
     conversation = page.get(f"/api/conversation?address={SESSION}&turn=1").json
     assert (list(conversation["commits"]), rows) == (["2", "3"], [1, 1, 2])
     rows.clear()
-    monkeypatch.setattr(reads.views, "read_turn", lost)
+    monkeypatch.setattr(reads.turn_log, "read_turn", lost)
     found = page.get(f"/api/turns?address={SESSION}&first=2&last=3").json["turns"]
     assert [(turn["title"], turn["answer"]) for turn in found] == [("second prompt", ""), ("third prompt", "")]
     assert rows == [2, 3]
