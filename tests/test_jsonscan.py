@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sessgit.model.json_strings import decode_string, encode_string, escape_text, string_tokens, string_values
+from sessgit.model.json_strings import decode_string, encode_string, escape_text, string_tokens
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\x7f\u2028\ud800\udc00/🙂'))
 JSON = st.recursive(
@@ -35,7 +35,8 @@ def strings_of(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def found(raw: bytes, **options: int) -> list[tuple[str, str | None]]:
-    return [(token.key, decode_string(raw[token.start : token.end])) for token in string_values(raw, **options)]
+    tokens = string_tokens(raw, **options)
+    return [(token.key, decode_string(raw[token.start : token.end])) for token in tokens if not token.is_key]
 
 
 @given(JSON, st.booleans())

@@ -68,11 +68,6 @@ def string_tokens(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
             yield Token(start, end, _key_text(raw[key[0] + 1 : key[1] - 1]), is_key)
 
 
-def string_values(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
-    """Yield the strings of a valid JSON line that are values and not object keys, in order; see `string_tokens`."""
-    return (token for token in string_tokens(raw, min_length=min_length) if not token.is_key)
-
-
 def decode_string(raw_token: bytes) -> str | None:
     """Return the text of a string token as `json.loads` reads it (lone surrogates stay); None if it is not one."""
     if len(raw_token) < 2 or raw_token[:1] != b'"' or raw_token[-1:] != b'"':
@@ -257,7 +252,7 @@ def _cut_line(
 ) -> bytes:
     if not LIMIT <= len(line) <= LONGEST_LINE:
         return line
-    tokens = list(string_values(line, min_length=LIMIT))
+    tokens = [token for token in string_tokens(line, min_length=LIMIT) if not token.is_key]
     if not tokens or not (is_json or _is_json(line)):
         return line
     parts: list[bytes] = []
@@ -287,18 +282,14 @@ def _is_json(line: bytes) -> bool:
 def _text_to_cut(token: bytes) -> bytes | None:
     """Return the token's text in UTF-8, or None where encoding that text would not give the very same token."""
     text = decode_string(token)
-    if text is None or (_may_reencode_differently(token) and encode_string(text) != token):
+    # Each other escape is the only one for its character, and what may stand without one always does.
+    may_differ = b"\\u" in token or b"\\/" in token
+    if text is None or (may_differ and encode_string(text) != token):
         return None
     try:
         return text.encode()
     except UnicodeEncodeError:
         return None
-
-
-def _may_reencode_differently(token: bytes) -> bool:
-    """Return whether a valid token may be written in another way than `encode_string` does: each other escape is
-    the only one for its character, and what may stand without one always does."""
-    return b"\\u" in token or b"\\/" in token
 
 
 def text_digest(text: bytes) -> str:

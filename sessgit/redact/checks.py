@@ -26,7 +26,6 @@ _RANDOM = 0.18
 """So many odd places for each byte: 99 % of random tokens of 24 bytes have more, 90 % of identifiers half of it."""
 _RANDOM_LETTERS = 0.12
 _RANDOM_PATH = 0.35
-_LONG = 16
 
 _EXAMPLE = re.compile(rb"(?i)x{5}|your[-_]|example[-_]|(?-i:EXAMPLE)|placeholder|redacted")
 _SEPARATORS = re.compile(rb"[^A-Za-z0-9]+")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,7 +52,8 @@ def check_owner(store: Path) -> None:
                 "Name one of your own in SESSGIT_STORE. If you trust the owner of this one: "
                 "git config --global --add safe.directory FOLDER",
             )
-    links = [part for part in _NEVER_LINKS if _is_link(f"{store}/{part}")]
+    # It says False of what cannot be read: the code that needs that reports it.
+    links = [part for part in _NEVER_LINKS if os.path.islink(f"{store}/{part}")]  # noqa: PTH114
     # A link among the object folders would lead new objects out of the store. scandir knows the type without a stat.
     with suppress(OSError), os.scandir(store / "objects") as entries:
         links += [f"objects/{entry.name}" for entry in entries if entry.is_symlink()]
@@ -61,10 +61,3 @@ def check_owner(store: Path) -> None:
         raise StoreError(
             f"{links[0]} in the store at {store} is a link", "Links are not followed: replace it with its target."
         )
-
-
-def _is_link(path: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except OSError:  # missing or unreadable: the code that needs it reports that
-        return False

@@ -47,16 +47,22 @@ def write_private(path: Path, data: bytes, *, durable: bool = False, mode: int =
     A `durable` write is on the disk when this returns. Without it a power loss may leave an empty file, which suits
     what can be derived again.
     """
-    temporary = _temporary_path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        _write(temporary, data, durable=durable)
+        with open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
+            write_all(file, data)
+            if durable:
+                os.fsync(file.fileno())
         if mode != 0o600:
             temporary.chmod(mode)
         temporary.replace(path)
         if durable:
-            sync_folder(path.parent)
+            with suppress(OSError):  # some file systems refuse, and the file is on the disk already
+                sync(path.parent)
     except OSError as error:
-        raise _write_failure(path, temporary, error) from error
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise StoreError(f"cannot write {path}: {error.strerror or error}", ROOM) from error
 
 
 def rewrite_locked(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -71,23 +77,6 @@ def rewrite_locked(path: Path, change: Callable[[bytes], bytes]) -> None:
         except BaseException:
             lock.unlink(missing_ok=True)
             raise
-
-
-def _temporary_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-
-
-def _write(path: Path, data: bytes, *, durable: bool) -> None:
-    with open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
-        write_all(file, data)
-        if durable:
-            os.fsync(file.fileno())
-
-
-def _write_failure(path: Path, temporary: Path, error: OSError) -> StoreError:
-    with suppress(OSError):
-        temporary.unlink(missing_ok=True)
-    return StoreError(f"cannot write {path}: {error.strerror or error}", ROOM)
 
 
 def write_all(file: FileIO, data: bytes) -> None:
@@ -109,23 +98,6 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def sync_folder(path: Path) -> None:
-    """Sync a folder if this is possible: some file systems refuse, and the file in it is on the disk already."""
-    with suppress(OSError):
-        sync(path)
-
-
-# Checks of paths
-
-
 def path_exists(path: Path | str) -> bool:
     """Return whether the file or folder exists; False for a text that cannot be a path, as in a foreign document."""
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # too long, or with NUL or half a character in it
-        return False
-
-
-def is_inside(folder: Path, path: Path) -> bool:
-    """Return whether a path from a document leads into the folder, whether or not it exists."""
-    return path.is_relative_to(folder) and ".." not in path.parts
+    return os.path.exists(path)  # noqa: PTH110 - `Path.exists` raises for some texts
