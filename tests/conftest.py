@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ _SET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": 
 _LEAST_HOME = 48
 """Characters of the sealed home's path: what is shown wraps where a path is long, and shall not where that depends on
 the folder in which tests run."""
+_HOMES = count()
 
 _SLOW = {
     "api_laws", "bisect", "blame", "cold", "copies", "crowds", "damage", "export_browser", "faults", "gc",
@@ -120,7 +122,9 @@ def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 def _new_home(factory: pytest.TempPathFactory) -> Path:
-    home = factory.mktemp("home")
+    # Not by mktemp, which goes through all folders that it made before, for each further one.
+    home = factory.getbasetemp() / "h" / str(next(_HOMES))
+    home.mkdir(parents=True, mode=0o700)
     if len(str(home)) < _LEAST_HOME:
         home /= "x" * (_LEAST_HOME - len(str(home)))
         home.mkdir()
