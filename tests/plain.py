@@ -13,13 +13,13 @@ Git = Callable[..., str]
 Keep = Callable[..., RecordingResult]
 
 
-_WITHOUT_CACHES = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
+WITHOUT_CACHES = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
 """A store has neither, and `git fsck` starts two more processes to check them: they are two thirds of its time."""
 
 
 def run_git(path: Path, *arguments: str) -> str:
     """What git prints in the repository at `path`; fails where git does."""
-    done = subprocess.run(["git", "-C", str(path), *_WITHOUT_CACHES, *arguments], capture_output=True, check=False)
+    done = subprocess.run(["git", "-C", str(path), *WITHOUT_CACHES, *arguments], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 

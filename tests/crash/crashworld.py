@@ -25,7 +25,7 @@ from typing import Any
 import crashchild
 from crashchild import Job
 from gate import Call, Gate
-from plain import run_git
+from plain import WITHOUT_CACHES, run_git
 from preloaded import SERVER, serve
 from shell import NOW
 from transcripts import SESSION, Talk
@@ -218,7 +218,7 @@ class World:
         """What git finds wrong with the store; ``""`` where it is whole, or where there is none yet."""
         if not (self.store / "HEAD").exists():
             return ""
-        command = ["git", "-C", str(self.store), "fsck", "--strict", "--no-dangling", "--no-progress"]
+        command = ["git", "-C", str(self.store), *WITHOUT_CACHES, "fsck", "--strict", "--no-dangling", "--no-progress"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.env)
         said = "".join(line for line in done.stderr.splitlines(True) if not line.startswith("notice: "))
         return done.stdout + said + (f"exit {done.returncode}" if done.returncode else "")
