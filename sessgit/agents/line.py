@@ -246,12 +246,14 @@ def member_reader(*keys: str) -> Callable[[bytes], tuple[Any, ...] | None]:
     values = attrgetter(*keys)
 
     def read(raw: bytes) -> tuple[Any, ...] | None:
-        if len(raw) <= json_strings.LONGEST_LINE:
-            with suppress(ValueError, RecursionError):
-                members: tuple[Any, ...] = values(decode(raw.decode()))  # which it checks in what it reads only
-                return members
-        data = parse(raw)
-        return None if data is None else tuple(map(data.get, keys))
+        if len(raw) > json_strings.LONGEST_LINE:
+            return None
+        try:
+            members: tuple[Any, ...] = values(decode(raw.decode()))  # msgspec checks the text of what it reads only
+        except (ValueError, RecursionError):
+            data = parse(raw)
+            return None if data is None else tuple(map(data.get, keys))
+        return members
 
     return read
 
