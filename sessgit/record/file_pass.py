@@ -144,8 +144,7 @@ class FilePass:
         lineage: fork_detection.Lineage | None = None,
     ) -> None:
         self.context, self.store, self.known = context, context.store, known
-        self.session, self.agent = source.session, source.agent
-        origins = source.origins or recorder_state.load_origins(self.store.paths, self.session)
+        origins = source.origins or recorder_state.load_origins(self.store.paths, source.session)
         self.source = replace(source, origins=origins)
         origin = known.state.origin if known.state else None
         self.file = _FileReading(
@@ -160,6 +159,16 @@ class FilePass:
         self.written: list[tuple[Node, str, bool]] = []
         """Each turn that was written, its commit, and whether it was interrupted."""
         self.index_updates = _IndexUpdates()
+
+    @property
+    def session(self) -> str:
+        """The id of the transcript's session."""
+        return self.source.session
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that wrote the transcript."""
+        return self.source.agent
 
     @property
     def file_cursor(self) -> Cursor | None:
@@ -226,17 +235,17 @@ class FilePass:
             return tips
         if not self.store.repo.is_ancestor(cursor.commit, self.known.head):
             return tips
-        from sessgit.record.tip_delivery import deliver_branches  # loaded here: it is rare
+        from sessgit.record.tip_delivery import Delivery  # loaded here: it is rare
 
         own = {branch: tip for branch, tip in tips.items() if branch != name}
         known = refs.session_tips(self.store.path, self.session).items()
         others = {branch: tip for branch, tip in known if layout.is_other_version(branch)}
-        target, source = {**others, **own}, {self.session: self.known.head}
-        delivered = deliver_branches(self.store, self.session, source, target, has_file=True).branches
-        for branch, tip in delivered.items():
+        delivery = Delivery(self.store, self.session, {**others, **own}, has_file=True)
+        delivery.deliver({self.session: self.known.head})
+        for branch, tip in delivery.branches.items():
             if layout.is_other_version(branch) and others.get(branch) != tip:
                 self.store.repo.move(layout.head_ref(branch), others.get(branch), tip)
-        return {branch: tip for branch, tip in delivered.items() if not layout.is_other_version(branch)}
+        return {branch: tip for branch, tip in delivery.branches.items() if not layout.is_other_version(branch)}
 
     # Where to begin
 

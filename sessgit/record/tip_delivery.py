@@ -49,35 +49,21 @@ class BranchChange:
 _Namer = Callable[[str, str], str]
 
 
-def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the target
-    store: Store,
-    session: str,
-    source: Mapping[str, str],
-    target: Mapping[str, str],
-    *,
-    taken_names: Collection[str] = (),
-    rewinds: bool = False,
-    has_file: bool = False,
-) -> Delivery:
-    """Deliver the branches of the source, which has a head, to those of the target.
-
-    `taken_names` are other names that the target has. With `rewinds`, the target's head goes back to the source's if
-    that has left it behind on a rewound branch, and is the newer one. `has_file` says that the agent has a file with
-    the target's turns: a head that was merged elsewhere is then a rewound branch.
-    """
-    delivery = Delivery(store, session, target, taken_names, has_file=has_file)
-    delivery.deliver_head(source, rewinds=rewinds)
-    for branch in sorted(source):
-        if branch != session:
-            delivery.deliver_side(branch, source[branch])
-    return delivery
-
-
 class Delivery:
-    """A delivery in the making, or made: the target's branches with what was delivered, and what changed."""
+    """A delivery in the making, or made: the target's branches with what was delivered, and what changed.
+
+    `taken_names` are other names that the target has. `has_file` says that the agent has a file with the target's
+    turns: a head that was merged elsewhere is then a rewound branch.
+    """
 
     def __init__(
-        self, store: Store, session: str, target: Mapping[str, str], taken_names: Collection[str], *, has_file: bool
+        self,
+        store: Store,
+        session: str,
+        target: Mapping[str, str],
+        taken_names: Collection[str] = (),
+        *,
+        has_file: bool = False,
     ) -> None:
         self.store, self.session, self.has_file = store, session, has_file
         self.branches = dict(target)
@@ -88,7 +74,15 @@ class Delivery:
         self.back = False
         """Whether the head of the target went back."""
 
-    def deliver_head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
+    def deliver(self, source: Mapping[str, str], *, rewinds: bool = False) -> None:
+        """Deliver the branches of the source, which has a head. With `rewinds`, the target's head goes back to the
+        source's if that has left it behind on a rewound branch, and is the newer one."""
+        self._deliver_head(source, rewinds=rewinds)
+        for branch in sorted(source):
+            if branch != self.session:
+                self._deliver_side(branch, source[branch])
+
+    def _deliver_head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
         tip, ours = source[self.session], self.branches.get(self.session)
         if ours is None:
             self.branches[self.session] = tip
@@ -115,13 +109,13 @@ class Delivery:
             self._new_branch(ours, "merged", ids.rewound_name)
         for branch in sorted(source):
             if layout.is_side_branch(branch) and _contains_tip(self.store, source[branch], ours):
-                self.deliver_side(branch, source[branch])
+                self._deliver_side(branch, source[branch])
         if not self._has_tip(ours):
             self._new_branch(ours, "merged", ids.other_name)
         kept = next(name for name in self._sides() if _contains_tip(self.store, self.branches[name], ours))
         self.changes[:] = [BranchChange(self.session, "merged", turns, kept)]
 
-    def deliver_side(self, branch: str, tip: str) -> None:
+    def _deliver_side(self, branch: str, tip: str) -> None:
         if self._has_tip(tip) or self._continue_branch(tip, [self.session, *self._sides()]):
             return
         if layout.is_rewound_branch(branch) and not self.diverged:

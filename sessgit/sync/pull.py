@@ -12,7 +12,7 @@ from sessgit.history.resolve import CallerContext
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.model.ids import is_tag
-from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_branches
+from sessgit.record.tip_delivery import BranchChange, Delivery, count_lacking
 from sessgit.store import layout, operations, recorder_state, refs, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -241,7 +241,8 @@ class _Plan(SyncPlan):
             return
         try:
             has_file = recorder_state.load_cursor(store.paths, session) is not None
-            delivery = deliver_branches(store, session, readable, own, has_file=has_file)
+            delivery = Delivery(store, session, own, has_file=has_file)
+            delivery.deliver(readable)
             archived = theirs.archived
             if ours.head:
                 archived = session_refs.is_archived_after_sync(store, ours, theirs, self.before.archived.get(session))

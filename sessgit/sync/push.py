@@ -11,7 +11,7 @@ from sessgit.history import resolve
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.record import privacy
-from sessgit.record.tip_delivery import BranchChange, deliver_branches
+from sessgit.record.tip_delivery import BranchChange, Delivery
 from sessgit.store import layout, remotes
 from sessgit.store.context import Context
 from sessgit.store.index import Index, Outline
@@ -227,7 +227,8 @@ class _Plan(SyncPlan):
         self.skipped += skipped
         if theirs.head and session not in readable:
             return
-        delivery = deliver_branches(store, session, own, readable, taken_names=theirs.branches, rewinds=rewinds)
+        delivery = Delivery(store, session, readable, theirs.branches)
+        delivery.deliver(own, rewinds=rewinds)
         part = self.back if delivery.back else self.onward
         was_archived = theirs.archived if theirs.head else ours.archived
         archived = ours.archived

@@ -16,9 +16,8 @@ import uvicorn
 
 from sessgit.store import private_files
 from sessgit.store.layout import StorePaths
-from sessgit.web.access import Access, delete_redirecting_files
+from sessgit.web.access import delete_redirecting_files
 from sessgit.web.app import Site
-from sessgit.web.reads import Place
 
 
 class Server(uvicorn.Server):
@@ -45,17 +44,16 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(place: Place, listening: socket.socket, access: Access, *, read_only: bool, keep: bool) -> None:
+def serve(site: Site, listening: socket.socket, *, keep: bool) -> None:
     """Serve the page until the last tab has been closed for a minute, or until a signal ends it: Ctrl-C with
-    KeyboardInterrupt, SIGTERM and SIGHUP with SystemExit. With `read_only` it serves nothing that changes the store,
-    with `keep` it stays when the last tab is closed."""
+    KeyboardInterrupt, SIGTERM and SIGHUP with SystemExit. With `keep` it stays when the last tab is closed."""
     signal.signal(signal.SIGTERM, _end)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    file = StorePaths(place.env.store).web
+    access, file = site.access, StorePaths(site.place.env.store).web
     private_files.make_folder(file.parent)
     try:
-        asyncio.run(_serve(Site(place, access, read_only=read_only), listening, keep=keep))
+        asyncio.run(_serve(site, listening, keep=keep))
     finally:
         delete_redirecting_files(access.spent_links(every=True))
         with suppress(OSError, ValueError, KeyError):

@@ -39,11 +39,12 @@ def run(
     if not no_open:
         render.tell(f"Serving {access.address} until the last tab is closed; Ctrl-C ends.")
     from sessgit.web import server  # while the browser starts
+    from sessgit.web.app import Site
     from sessgit.web.reads import Place
 
     try:
-        place = Place(cli.env, os.environ, cli.cwd, folder)
-        server.serve(place, listening, access, read_only=read_only, keep=keep)
+        site = Site(Place(cli.env, os.environ, cli.cwd, folder), access, read_only=read_only)
+        server.serve(site, listening, keep=keep)
     except (KeyboardInterrupt, SystemExit) as end:
         os._exit(getattr(end, "code", 130))  # without waiting for what is being read
 
